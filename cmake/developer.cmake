@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: MIT
+# What only the tests and examples of this repository are built with. Nothing here is exported.
+
+option(SUBFED_WERROR "Treat warnings in the tests and examples of subfed as errors" OFF)
+set(SUBFED_SANITIZE "" CACHE STRING
+  "Sanitizers for the tests and examples of subfed, for instance address,undefined")
+
+set(CMAKE_CXX_EXTENSIONS OFF)
+add_library(subfed_warnings INTERFACE)
+target_compile_options(subfed_warnings INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wold-style-cast -Wundef
+  $<$<BOOL:${SUBFED_WERROR}>:-Werror>)
+
+# Every own target that is not tied to an uninstrumented third-party ABI links this.
+add_library(subfed_developer INTERFACE)
+target_link_libraries(subfed_developer INTERFACE subfed::subfed subfed_warnings)
+if(SUBFED_SANITIZE)
+  set(flags -fsanitize=${SUBFED_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_compile_options(subfed_developer INTERFACE ${flags})
+  target_link_options(subfed_developer INTERFACE ${flags})
+endif()
