@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT
+/// From a client's capacity beta and a layer of K nodes to the number of nodes kept, L.
+#pragma once
+
+#include <subfed/error.hpp>
+
+#include <bit>
+#include <concepts>
+#include <cstdint>
+#include <limits>
+#include <string>
+
+namespace subfed::inline v0 {
+
+namespace detail {
+
+/// Whether x is in (0, 1], by its bits, which holds under -ffast-math too: positive doubles order
+/// like integers, and NaN, infinity and everything negative come after 1.
+constexpr bool in_unit_interval(double x) noexcept {
+  const auto bits = std::bit_cast<std::uint64_t>(x);
+  return bits != 0 && bits <= std::bit_cast<std::uint64_t>(1.0);
+}
+
+}  // namespace detail
+
+/// How beta K becomes a whole number of nodes. [Rolex, Eq. 4-6] floor; [FjORD] and the released code
+/// of FedRolex, HeteroFL, Flower and FedScale: ceil. nearest rounds halves up.
+enum class rounding { floor, ceil, nearest };
+
+/// The share of a model's nodes that a client holds: beta in (0, 1].
+///
+/// Remembers how exactly it was given. 0.07 is no binary fraction, so 0.07 * 100 is 7.000000000000001
+/// in double and 7.0000002 in float; a product within the given number's own rounding error of a
+/// whole number counts as that number. A ratio of integers is exact.
+class capacity {
+ public:
+  /// Throws  error when beta is not in (0, 1], NaN included.
+  constexpr capacity(double beta) : capacity(beta, std::numeric_limits<double>::epsilon()) {}
+  constexpr capacity(float beta)
+      : capacity(static_cast<double>(beta), std::numeric_limits<float>::epsilon()) {}
+  template <std::integral Integer>
+  constexpr capacity(Integer beta) : capacity(static_cast<double>(beta)) {}
+
+  /// beta = numerator / denominator, without rounding.
+  ///
+  /// Throws  error unless 0 < numerator <= denominator < 2^31.
+  static constexpr capacity ratio(std::int64_t numerator, std::int64_t denominator) {
+    if (numerator <= 0 || denominator < numerator ||
+        denominator > std::numeric_limits<std::int32_t>::max()) {
+      detail::fail("subfed: capacity: the ratio " + std::to_string(numerator) + "/" +
+                   std::to_string(denominator) + " is outside (0, 1]");
+    }
+    capacity out(static_cast<double>(numerator) / static_cast<double>(denominator));
+    out.numerator_ = numerator;
+    out.denominator_ = denominator;
+    return out;
+  }
+
+  constexpr double value() const noexcept { return value_; }
+
+  /// Nodes kept of `extent`: beta * extent rounded, then at least `minimum` (but never more than
+  /// there are). An extent of 0 keeps 0.
+  ///
+  /// Throws  error when extent or minimum is negative.
+  constexpr std::int64_t of(std::int64_t extent, rounding mode = rounding::floor,
+                            std::int64_t minimum = 1) const {
+    if (extent < 0 || minimum < 0) {
+      detail::fail("subfed: capacity: extent " + std::to_string(extent) + " and minimum " +
+                   std::to_string(minimum) + " must not be negative");
+    }
+    std::int64_t kept = denominator_ != 0 ? of_ratio(extent, mode) : of_value(extent, mode);
+    if (kept < minimum) kept = minimum;
+    return kept < extent ? kept : extent;
+  }
+
+  friend constexpr bool operator==(const capacity&, const capacity&) = default;
+
+ private:
+  constexpr capacity(double beta, double relative_error)
+      : value_(beta), relative_error_(relative_error) {
+    if (!detail::in_unit_interval(beta)) {
+      detail::fail("subfed: capacity: " + spelled(beta) + " is outside (0, 1]");
+    }
+  }
+
+  static std::string spelled(double beta) {
+    const auto magnitude = std::bit_cast<std::uint64_t>(beta) & 0x7FFFFFFFFFFFFFFFu;
+    return magnitude > 0x7FF0000000000000u ? "NaN" : detail::text(beta);
+  }
+
+  constexpr std::int64_t of_ratio(std::int64_t extent, rounding mode) const noexcept {
+    // extent = q d + r, so extent n / d = q n + r n / d with r n < 2^62.
+    const std::int64_t whole = extent / denominator_ * numerator_;
+    const std::int64_t rest = extent % denominator_ * numerator_;
+    switch (mode) {
+      case rounding::floor: return whole + rest / denominator_;
+      case rounding::ceil: return whole + (rest + denominator_ - 1) / denominator_;
+      default: return whole + (2 * (rest % denominator_) >= denominator_) + rest / denominator_;
+    }
+  }
+
+  constexpr std::int64_t of_value(std::int64_t extent, rounding mode) const noexcept {
+    const double product = value_ * static_cast<double>(extent);
+    const auto below = static_cast<std::int64_t>(product);
+    const double fraction = product - static_cast<double>(below);
+    const double slack = 2 * relative_error_ * product;
+    if (fraction <= slack) return below;
+    if (1 - fraction <= slack) return below + 1;
+    switch (mode) {
+      case rounding::floor: return below;
+      case rounding::ceil: return below + 1;
+      default: return below + (fraction >= 0.5 ? 1 : 0);
+    }
+  }
+
+  double value_;
+  double relative_error_;
+  std::int64_t numerator_ = 0;    // 0/0: not given as a ratio
+  std::int64_t denominator_ = 0;
+};
+
+}  // namespace subfed::inline v0

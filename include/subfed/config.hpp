@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+/// Language level, assertions and the few macros of the library; every macro that it has is here.
+#pragma once
+
+#if defined(_MSVC_LANG)
+#define SUBFED_CPLUSPLUS _MSVC_LANG
+#else
+#define SUBFED_CPLUSPLUS __cplusplus
+#endif
+#if SUBFED_CPLUSPLUS < 202002L
+#error "subfed: needs C++20 or later; compile with -std=c++20 (nvcc: -std=c++20 as well)."
+#else
+
+/// 1 when errors are thrown, 0 when they go to the error handler (see error.hpp).
+#if defined(__cpp_exceptions) || defined(__EXCEPTIONS) || defined(_CPPUNWIND)
+#define SUBFED_EXCEPTIONS 1
+#else
+#define SUBFED_EXCEPTIONS 0
+#endif
+
+/// Marks functions that run on the host and on a CUDA device.
+#if defined(__CUDACC__)
+#define SUBFED_HD __host__ __device__
+#else
+#define SUBFED_HD
+#endif
+
+/// Checks an invariant of the library itself, never a caller's data. Active without NDEBUG; define
+/// it before the first include to replace it.
+#ifndef SUBFED_ASSERT
+#include <cassert>
+#define SUBFED_ASSERT(condition) assert(condition)
+#endif
+
+#endif

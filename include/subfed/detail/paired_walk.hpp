@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT
+/// The loops under slice and scatter: all selected elements of a global and a local tensor, in pairs,
+/// in stretches as long as their layouts allow.
+#pragma once
+
+#include <subfed/scalar.hpp>
+#include <subfed/selection.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <utility>
+#include <vector>
+
+namespace subfed::inline v0::detail {
+
+/// One dimension of the walk. Runs are in units of the strides.
+struct walk_dimension {
+  std::int64_t global_stride;
+  std::int64_t local_stride;
+  selected_dimension selected;
+};
+
+/// Pairs of elements (global, local) of one selection, with the dimensions reordered and merged so
+/// that the innermost stretches are long. Depends on strides, not on addresses.
+class paired_walk {
+ public:
+  template <class T, class U>
+  paired_walk(const selection& chosen, const tensor_view<T>& global, const tensor_view<U>& local) {
+    for (int r = 0; r < chosen.rank(); ++r) {
+      const selected_dimension& d = chosen.dimension(r);
+      if (d.runs.empty()) empty_ = true;
+      if (d.runs.size() == 1 && d.runs[0].length == 1) {  // one element: an offset, no loop
+        global_start_ += d.runs[0].first * global.stride(r);
+        local_start_ += d.runs[0].position * local.stride(r);
+        continue;
+      }
+      dimensions_.push_back({global.stride(r), local.stride(r), d});
+    }
+    if (empty_) return;
+    // Any order of the loops visits the same pairs; small global strides go innermost, so that a
+    // column-major tensor is walked along its columns.
+    std::stable_sort(dimensions_.begin(), dimensions_.end(), [](const auto& a, const auto& b) {
+      return std::abs(a.global_stride) > std::abs(b.global_stride);
+    });
+    merge();
+  }
+
+  /// Calls f(global_offset, local_offset, length) for every stretch: elements i = 0 .. length-1 at
+  /// global_offset + i global_stride(), and the same for local.
+  template <class F>
+  void for_each(F&& f) const {
+    if (empty_) return;
+    if (dimensions_.empty()) {
+      f(global_start_, local_start_, std::int64_t{1});
+    } else {
+      descend(0, global_start_, local_start_, f);
+    }
+  }
+
+  std::int64_t global_stride() const noexcept {
+    return dimensions_.empty() ? 1 : dimensions_.back().global_stride;
+  }
+  std::int64_t local_stride() const noexcept {
+    return dimensions_.empty() ? 1 : dimensions_.back().local_stride;
+  }
+
+ private:
+  /// Joins a dimension of which everything is selected with the one around it, where both tensors
+  /// have them back to back.
+  void merge() {
+    for (std::size_t inner = dimensions_.size(); inner-- > 1;) {
+      walk_dimension& a = dimensions_[inner - 1];
+      const walk_dimension& b = dimensions_[inner];
+      const std::int64_t extent = b.selected.global_extent;
+      if (!b.selected.is_whole() || a.global_stride != extent * b.global_stride ||
+          a.local_stride != extent * b.local_stride) {
+        continue;
+      }
+      a.global_stride = b.global_stride;
+      a.local_stride = b.local_stride;
+      a.selected.global_extent *= extent;
+      a.selected.local_extent *= extent;
+      for (run& r : a.selected.runs) {
+        r = {r.position * extent, r.first * extent, r.length * extent};
+      }
+      dimensions_.erase(dimensions_.begin() + static_cast<std::ptrdiff_t>(inner));
+    }
+  }
+
+  template <class F>
+  void descend(std::size_t level, std::int64_t global, std::int64_t local, F& f) const {
+    const walk_dimension& d = dimensions_[level];
+    const bool innermost = level + 1 == dimensions_.size();
+    for (const run& r : d.selected.runs) {
+      std::int64_t g = global + r.first * d.global_stride;
+      std::int64_t l = local + r.position * d.local_stride;
+      if (innermost) {
+        f(g, l, r.length);
+        continue;
+      }
+      for (std::int64_t i = 0; i < r.length; ++i) {
+        descend(level + 1, g, l, f);
+        g += d.global_stride;
+        l += d.local_stride;
+      }
+    }
+  }
+
+  std::vector<walk_dimension> dimensions_;
+  std::int64_t global_start_ = 0;
+  std::int64_t local_start_ = 0;
+  bool empty_ = false;
+};
+
+/// to[i to_stride] = from[i from_stride]; contiguous stretches as a block.
+template <class T>
+void copy_stretch(const T* from, std::int64_t from_stride, T* to, std::int64_t to_stride,
+                  std::int64_t length) {
+  constexpr std::int64_t call_pays = 32;  // below, calling memmove costs more than the loop
+  if (from_stride == 1 && to_stride == 1) {
+    if (length >= call_pays) {
+      std::copy_n(from, length, to);
+    } else {
+      for (std::int64_t i = 0; i < length; ++i) to[i] = from[i];
+    }
+    return;
+  }
+  for (std::int64_t i = 0; i < length; ++i) to[i * to_stride] = from[i * from_stride];
+}
+
+/// to[i to_stride] += from[i from_stride], in the element type (of half types: in the accumulator,
+/// rounded once).
+template <class T>
+void add_stretch(const T* from, std::int64_t from_stride, T* to, std::int64_t to_stride,
+                 std::int64_t length) {
+  for (std::int64_t i = 0; i < length; ++i) {
+    T& sum = to[i * to_stride];
+    if constexpr (requires { sum += from[i]; }) {
+      sum = static_cast<T>(sum + from[i * from_stride]);
+    } else {
+      using traits = scalar_traits<T>;
+      sum = traits::store(traits::load(sum) + traits::load(from[i * from_stride]));
+    }
+  }
+}
+
+}  // namespace subfed::inline v0::detail

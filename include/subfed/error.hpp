@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT
+/// The one error type, and the hook that takes its place in builds without exceptions.
+#pragma once
+
+#include <subfed/config.hpp>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace subfed::inline v0 {
+
+/// Wrong data from the caller: names the thing, the expected and the found.
+///
+/// Numerics  Thrown before the first write: whatever was to be changed is as it was.
+class error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Called with the message instead of a throw where exceptions are off (-fno-exceptions). It must not
+/// return; if it does, the program aborts. All translation units of a program are to agree on
+/// exceptions being on or off.
+using error_handler = void (*)(const char* message);
+
+namespace detail {
+
+inline void print_error(const char* message) { std::fprintf(stderr, "%s\n", message); }
+
+inline error_handler& current_error_handler() noexcept {
+  static error_handler handler = &print_error;
+  return handler;
+}
+
+/// Every error of the library leaves through here; cold, so that checks cost a branch.
+[[noreturn]] inline void fail(const std::string& message) {
+#if SUBFED_EXCEPTIONS
+  throw error(message);
+#else
+  current_error_handler()(message.c_str());
+  std::abort();
+#endif
+}
+
+/// Decimal text of an integer or a floating-point number, for messages only.
+template <class T>
+std::string text(T value) {
+  if constexpr (requires { std::to_string(value); }) {
+    if constexpr (static_cast<T>(0.5) != T{}) {
+      char buffer[40];
+      std::snprintf(buffer, sizeof buffer, "%.9g", static_cast<double>(value));
+      return buffer;
+    } else {
+      return std::to_string(value);
+    }
+  } else {
+    return std::string(std::string_view(value));
+  }
+}
+
+/// "(64, 3, 3, 3)", the way shapes look in every message.
+inline std::string shape_text(std::span<const std::int64_t> extents) {
+  std::string out = "(";
+  for (std::size_t r = 0; r < extents.size(); ++r) {
+    if (r != 0) out += ", ";
+    out += std::to_string(extents[r]);
+  }
+  return out + (extents.size() == 1 ? ",)" : ")");
+}
+
+}  // namespace detail
+
+/// Replaces the error handler of builds without exceptions and returns the one before; null restores
+/// the default, which prints to stderr. With exceptions on it is never called.
+inline error_handler set_error_handler(error_handler handler) noexcept {
+  const error_handler before = detail::current_error_handler();
+  detail::current_error_handler() = handler != nullptr ? handler : &detail::print_error;
+  return before;
+}
+
+}  // namespace subfed::inline v0

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: MIT
+/// The coupling of a network's tensors as data: groups of nodes that are kept or dropped together,
+/// and which dimension of which tensor they are.
+#pragma once
+
+#include <subfed/error.hpp>
+#include <subfed/tensor_view.hpp>
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace subfed::inline v0 {
+
+class dimension;
+
+/// Names a group of the model that made it.
+class group_id {
+ public:
+  constexpr explicit group_id(std::size_t number) noexcept : number_(number) {}
+  constexpr std::size_t number() const noexcept { return number_; }
+
+  /// `times` copies of the group one after the other: the gates of an LSTM, q / k / v, heads that are
+  /// cut inside, a channels-last flatten. Element (copy, node).
+  dimension repeat(std::int64_t times) const;
+  /// Each node stands for `elements` elements in a row: a channels-first flatten, the width of a
+  /// head. Element (node, inner).
+  dimension block(std::int64_t elements) const;
+
+  friend constexpr bool operator==(group_id, group_id) = default;
+
+ private:
+  std::size_t number_;
+};
+
+/// Names a tensor of the model that made it.
+class tensor_id {
+ public:
+  constexpr explicit tensor_id(std::size_t number) noexcept : number_(number) {}
+  constexpr std::size_t number() const noexcept { return number_; }
+
+  friend constexpr bool operator==(tensor_id, tensor_id) = default;
+
+ private:
+  std::size_t number_;
+};
+
+/// What a dimension of a tensor consists of: parts in a row, each either whole (a number of elements
+/// that are never cut) or bound to a group. Element (copy, node, inner) of a part is at
+/// (copy K + node) block + inner.
+class dimension {
+ public:
+  struct part {
+    std::size_t group;   ///< number of the group, or no_group
+    std::int64_t whole;  ///< elements when there is no group
+    std::int64_t repeat;
+    std::int64_t block;
+
+    friend bool operator==(const part&, const part&) = default;
+  };
+  static constexpr std::size_t no_group = (std::numeric_limits<std::size_t>::max)();
+
+  /// A dimension of that many elements, all of which every client holds.
+  template <std::integral Integer>
+  dimension(Integer extent) : parts_{{no_group, as_extent(extent), 1, 1}} {}
+  /// A dimension whose elements are the nodes of a group.
+  dimension(group_id group) : parts_{{group.number(), 0, 1, 1}} {}
+
+  /// The whole dimension `times` times in a row.
+  dimension repeat(std::int64_t times) const {
+    check_positive("repeat", times);
+    dimension out = *this;
+    if (parts_.size() == 1) {
+      multiply("repeat", out.parts_[0].repeat, times);
+      return out;
+    }
+    for (std::int64_t t = 1; t < times; ++t) out.append(*this);
+    return out;
+  }
+  /// Each element of the dimension becomes `elements` in a row.
+  dimension block(std::int64_t elements) const {
+    check_positive("block", elements);
+    dimension out = *this;
+    for (part& p : out.parts_) multiply("block", p.block, elements);
+    return out;
+  }
+
+  std::span<const part> parts() const noexcept { return parts_; }
+
+  friend dimension concat(std::initializer_list<dimension> dimensions);
+  friend bool operator==(const dimension&, const dimension&) = default;
+
+ private:
+  dimension() = default;
+
+  template <std::integral Integer>
+  static std::int64_t as_extent(Integer extent) {
+    if (!std::in_range<std::int64_t>(extent) || extent < 0) {
+      detail::fail("subfed: model: a dimension of " + std::to_string(extent) + " elements");
+    }
+    return static_cast<std::int64_t>(extent);
+  }
+  static void check_positive(const char* what, std::int64_t n) {
+    if (n < 1) {
+      detail::fail(std::string("subfed: model: ") + what + " is " + std::to_string(n) +
+                   ", expected at least 1");
+    }
+  }
+  static void multiply(const char* what, std::int64_t& factor, std::int64_t times) {
+    if (factor > (std::numeric_limits<std::int64_t>::max)() / times) {
+      detail::fail(std::string("subfed: model: ") + what + " grows beyond 2^63 - 1");
+    }
+    factor *= times;
+  }
+  void append(const dimension& other) {
+    const std::vector<part> parts = other.parts_;
+    parts_.insert(parts_.end(), parts.begin(), parts.end());
+  }
+
+  std::vector<part> parts_;
+};
+
+/// Dimensions one behind the other: the input of a layer that reads a concatenation (DenseNet,
+/// U-Net).
+inline dimension concat(std::initializer_list<dimension> dimensions) {
+  dimension out;
+  for (const dimension& d : dimensions) out.append(d);
+  return out;
+}
+
+inline dimension group_id::repeat(std::int64_t times) const {
+  return dimension(*this).repeat(times);
+}
+inline dimension group_id::block(std::int64_t elements) const {
+  return dimension(*this).block(elements);
+}
+
+/// Who decides which nodes of a group a client holds: the scheme, or nobody (input pixels, classes:
+/// all of them always, unless a submodel says otherwise by hand).
+enum class cut { by_scheme, never };
+
+/// A network as subfed sees it: groups, tensors, and how each dimension uses a group. Using a group
+/// twice ties the dimensions: a residual add cannot be cut inconsistently.
+///
+/// A cheap handle: copies share the description until one of them is described further.
+class model {
+ public:
+  struct group_info {
+    std::string name;
+    std::int64_t extent;
+    subfed::cut cut;
+
+    friend bool operator==(const group_info&, const group_info&) = default;
+  };
+  struct tensor_info {
+    std::string name;
+    std::vector<dimension> dimensions;
+    std::vector<std::int64_t> extents;  ///< shape of the global tensor
+
+    friend bool operator==(const tensor_info&, const tensor_info&) = default;
+  };
+
+  model() : data_(std::make_shared<description>()) {}
+
+  /// Declares a group of `extent` nodes. The name keys the random streams: renaming a group gives it
+  /// other random sets.
+  ///
+  /// Throws  error for a name that is empty or taken, or a negative extent.
+  group_id group(std::string name, std::int64_t extent, subfed::cut decides = cut::by_scheme) {
+    check_name("group", name, data_->groups);
+    if (extent < 0) {
+      detail::fail("subfed: model: group '" + name + "' has the negative extent " +
+                   std::to_string(extent));
+    }
+    own().groups.push_back({std::move(name), extent, decides});
+    return group_id(data_->groups.size() - 1);
+  }
+
+  /// Describes a tensor by its dimensions: net.tensor("fc1.weight", {hidden, 20}).
+  ///
+  /// Throws  error for a name that is empty or taken, a rank over 8, an unknown group, or more than
+  ///         2^63 - 1 elements.
+  tensor_id tensor(std::string name, std::span<const dimension> dimensions) {
+    check_name("tensor", name, data_->tensors);
+    if (dimensions.size() > static_cast<std::size_t>(max_rank)) {
+      detail::fail("subfed: model: tensor '" + name + "' has the rank " +
+                   std::to_string(dimensions.size()) + ", which is over 8");
+    }
+    tensor_info info{std::move(name), {dimensions.begin(), dimensions.end()}, {}};
+    for (const dimension& d : dimensions) info.extents.push_back(extent_of(d, info.name));
+    check_size(info);
+    own().tensors.push_back(std::move(info));
+    return tensor_id(data_->tensors.size() - 1);
+  }
+  tensor_id tensor(std::string name, std::initializer_list<dimension> dimensions) {
+    return tensor(std::move(name), std::span<const dimension>(dimensions.begin(), dimensions.size()));
+  }
+
+  std::span<const group_info> groups() const noexcept { return data_->groups; }
+  std::span<const tensor_info> tensors() const noexcept { return data_->tensors; }
+  const group_info& operator[](group_id g) const { return at("group", data_->groups, g.number()); }
+  const tensor_info& operator[](tensor_id t) const {
+    return at("tensor", data_->tensors, t.number());
+  }
+
+  /// Throws  error when there is no such name.
+  group_id find_group(std::string_view name) const {
+    return group_id(find("group", data_->groups, name));
+  }
+  tensor_id find_tensor(std::string_view name) const {
+    return tensor_id(find("tensor", data_->tensors, name));
+  }
+
+  /// Parameters of the whole model.
+  std::int64_t size() const {
+    std::int64_t n = 0;
+    for (const tensor_info& t : data_->tensors) n += elements(t.extents);
+    return n;
+  }
+
+  /// The same groups and tensors, in the same order.
+  friend bool operator==(const model& a, const model& b) {
+    return a.data_ == b.data_ ||
+           (a.data_->groups == b.data_->groups && a.data_->tensors == b.data_->tensors);
+  }
+
+ private:
+  struct description {
+    std::vector<group_info> groups;
+    std::vector<tensor_info> tensors;
+  };
+
+  /// The description to write to: copied first when another model or a submodel shares it.
+  description& own() {
+    if (data_.use_count() != 1) data_ = std::make_shared<description>(*data_);
+    return *data_;
+  }
+
+  template <class Items>
+  static void check_name(const char* kind, const std::string& name, const Items& items) {
+    if (name.empty()) detail::fail(std::string("subfed: model: a ") + kind + " without a name");
+    for (const auto& item : items) {
+      if (item.name == name) {
+        detail::fail(std::string("subfed: model: the ") + kind + " name '" + name + "' is taken");
+      }
+    }
+  }
+  template <class Item>
+  static const Item& at(const char* kind, const std::vector<Item>& items, std::size_t number) {
+    if (number >= items.size()) {
+      detail::fail(std::string("subfed: model: ") + kind + " number " + std::to_string(number) +
+                   " is not of this model, which has " + std::to_string(items.size()));
+    }
+    return items[number];
+  }
+  template <class Items>
+  static std::size_t find(const char* kind, const Items& items, std::string_view name) {
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      if (items[i].name == name) return i;
+    }
+    detail::fail(std::string("subfed: model: there is no ") + kind + " '" + std::string(name) + "'");
+  }
+
+  static std::int64_t elements(std::span<const std::int64_t> extents) {
+    std::int64_t n = 1;
+    for (const std::int64_t e : extents) n *= e;
+    return n;
+  }
+
+  std::int64_t extent_of(const dimension& d, const std::string& tensor_name) const {
+    std::int64_t extent = 0;
+    for (const dimension::part& p : d.parts()) {
+      if (p.group != dimension::no_group && p.group >= data_->groups.size()) {
+        detail::fail("subfed: model: tensor '" + tensor_name + "' uses group number " +
+                     std::to_string(p.group) + ", but this model has " +
+                     std::to_string(data_->groups.size()) + " groups");
+      }
+      const std::int64_t nodes =
+          p.group == dimension::no_group ? p.whole : data_->groups[p.group].extent;
+      const std::int64_t times[] = {nodes, p.repeat, p.block};
+      extent = sum(extent, product(times, tensor_name), tensor_name);
+    }
+    return extent;
+  }
+
+  static void check_size(const tensor_info& info) { product(info.extents, info.name); }
+
+  static std::int64_t product(std::span<const std::int64_t> factors, const std::string& name) {
+    if (std::find(factors.begin(), factors.end(), 0) != factors.end()) return 0;
+    std::int64_t n = 1;
+    for (const std::int64_t f : factors) {
+      if (n > (std::numeric_limits<std::int64_t>::max)() / f) too_large(name);
+      n *= f;
+    }
+    return n;
+  }
+  static std::int64_t sum(std::int64_t a, std::int64_t b, const std::string& name) {
+    if (a > (std::numeric_limits<std::int64_t>::max)() - b) too_large(name);
+    return a + b;
+  }
+  [[noreturn]] static void too_large(const std::string& name) {
+    detail::fail("subfed: model: tensor '" + name + "' has more than 2^63 - 1 elements");
+  }
+
+  std::shared_ptr<description> data_;
+};
+
+}  // namespace subfed::inline v0

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+/// Putting a sub-model's tensor back into the global one: the inverse and the adjoint of slice.
+#pragma once
+
+#include <subfed/detail/paired_walk.hpp>
+#include <subfed/selection.hpp>
+#include <subfed/tensor_view.hpp>
+
+#include <cstdint>
+#include <utility>
+
+namespace subfed::inline v0 {
+
+namespace detail {
+
+/// Checks the arguments of a scatter and walks it.
+template <class T, class Local, class Global, class F>
+void scatter_with(const char* verb, const Local& local, const selection& chosen, Global&& global,
+                  F&& stretch) {
+  using element = element_of_call_t<T, Local, Global>;
+  const tensor_view<const element> from = source<element>(local);
+  const tensor_view<element> to = destination<element>(std::forward<Global>(global));
+  check_shape(verb, "local", chosen.name(), from.extents(), chosen.local_extents());
+  check_shape(verb, "global", chosen.name(), to.extents(), chosen.global_extents());
+  check_unique(verb, "global", chosen.name(), to);
+  check_apart(verb, chosen.name(), from, to);
+
+  const paired_walk walk(chosen, to, from);
+  walk.for_each([&](std::int64_t g, std::int64_t l, std::int64_t length) {
+    stretch(from.data_handle() + l, walk.local_stride(), to.data_handle() + g,
+            walk.global_stride(), length);
+  });
+}
+
+}  // namespace detail
+
+/// Writes the elements of the local tensor to where they were cut out:
+///
+///   global(rows[p], cols[q], ..) = local(p, q, ..)
+///
+/// Shapes    local chosen.local_extents(); global chosen.global_extents(); any strides.
+/// Post      slice(global, chosen, x) gives local back; elements that are not selected keep their bits.
+/// Throws    error when a shape differs, when global has several indices for one element, or when the
+///           two overlap in memory; nothing has been written then.
+/// Cost      Reads and writes each selected element once.
+template <class T = void, class Local, class Global>
+void scatter(const Local& local, const selection& chosen, Global&& global) {
+  detail::scatter_with<T>("scatter", local, chosen, std::forward<Global>(global),
+                          [](auto* from, std::int64_t from_stride, auto* to, std::int64_t to_stride,
+                             std::int64_t n) {
+                            detail::copy_stretch(from, from_stride, to, to_stride, n);
+                          });
+}
+
+/// Adds the elements of the local tensor to where they were cut out:
+///
+///   global(rows[p], cols[q], ..) += local(p, q, ..)
+///
+/// Shapes    as scatter.
+/// Post      The adjoint of slice: <slice(x), y> = <x, scatter_add(y) onto 0>.
+/// Throws    as scatter.
+/// Numerics  One addition an element, in the element type.
+/// Cost      Reads two and writes one element for each selected one.
+template <class T = void, class Local, class Global>
+void scatter_add(const Local& local, const selection& chosen, Global&& global) {
+  detail::scatter_with<T>("scatter_add", local, chosen, std::forward<Global>(global),
+                          [](auto* from, std::int64_t from_stride, auto* to, std::int64_t to_stride,
+                             std::int64_t n) {
+                            detail::add_stretch(from, from_stride, to, to_stride, n);
+                          });
+}
+
+}  // namespace subfed::inline v0

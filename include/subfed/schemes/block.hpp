@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+/// Disjoint contiguous blocks: the sub-models of a simple ensemble. [Cheng, Sec. 3]
+#pragma once
+
+#include <subfed/schemes/site.hpp>
+
+#include <cstdint>
+#include <string>
+
+namespace subfed::inline v0 {
+
+/// S = {r L .. (r+1) L - 1} with r = (client + advance j) mod (K / L): the K nodes are cut into K / L
+/// blocks, and a client holds one of them.
+struct block {
+  /// Blocks that a client moves on by every round; 0 keeps each client with its member of the
+  /// ensemble.
+  std::uint64_t advance = 0;
+  rounding round_to = rounding::floor;
+  /// Nodes kept at least.
+  std::int64_t minimum = 1;
+
+  /// Throws  error when K is not divisible by L.
+  index_set operator()(const site& where) const {
+    const std::int64_t kept = where.kept(round_to, minimum);
+    if (where.extent == 0) return {};
+    if (kept == 0 || where.extent % kept != 0) {
+      detail::fail("subfed: block: group '" + std::string(where.group) + "' has " +
+                   std::to_string(where.extent) + " nodes, which blocks of " + std::to_string(kept) +
+                   " do not divide");
+    }
+    const auto blocks = static_cast<std::uint64_t>(where.extent / kept);
+    const std::uint64_t r =
+        (where.client % blocks + (advance % blocks) * (where.round % blocks)) % blocks;
+    return index_set::window(where.extent, static_cast<std::int64_t>(r) * kept, kept);
+  }
+};
+
+}  // namespace subfed::inline v0

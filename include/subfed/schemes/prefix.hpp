@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+/// The first nodes: HeteroFL's static sub-models and FjORD's ordered dropout.
+#pragma once
+
+#include <subfed/schemes/site.hpp>
+
+#include <cstdint>
+
+namespace subfed::inline v0 {
+
+/// S = {0 .. L-1}. [Rolex, Eq. 6] with floor; [FjORD, 3.1] with ceil. Sets are nested in the
+/// capacity; the K - L last nodes are never held.
+struct prefix {
+  rounding round_to = rounding::floor;
+  /// Nodes kept at least.
+  std::int64_t minimum = 1;
+
+  /// Conventions of [Rolex, Eq. 6]: floor.
+  static prefix paper() { return {}; }
+  /// Conventions of the released HeteroFL code: ceil.
+  static prefix released() { return {rounding::ceil, 1}; }
+  /// Ordered dropout at width p = beta: ceil. [FjORD, 3.1]
+  static prefix ordered() { return {rounding::ceil, 1}; }
+
+  index_set operator()(const site& where) const {
+    return index_set::prefix(where.extent, where.kept(round_to, minimum));
+  }
+};
+
+}  // namespace subfed::inline v0

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT
+/// Uniform random sets: Federated Dropout. [Rolex, Eq. 5; Cheng, Alg. 1]
+#pragma once
+
+#include <subfed/philox.hpp>
+#include <subfed/schemes/site.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace subfed::inline v0 {
+
+/// Which sites share a random set: the design axes of [Cheng, Sec. 3 and Tables 2-5].
+class seed_policy {
+ public:
+  /// A new set for every client in every round (Federated Dropout; the default).
+  static seed_policy per_client_and_round() { return {kind::client_and_round, 1}; }
+  /// A set for every client, the same for the whole run.
+  static seed_policy per_client() { return {kind::client, 1}; }
+  /// Every client in every round picks one of `size` sets that all share, |S| in [Cheng].
+  ///
+  /// Throws  error when size < 1.
+  static seed_policy pool(std::int64_t size) { return {kind::pool, checked("pool size", size)}; }
+  /// One set for all clients, changed every `rounds` rounds, E in [Cheng]. 1 gives synchronised
+  /// dropout.
+  ///
+  /// Throws  error when rounds < 1.
+  static seed_policy shared(std::int64_t rounds = 1) {
+    return {kind::shared, checked("number of rounds", rounds)};
+  }
+
+  /// The random numbers that decide a site's set.
+  random_stream stream(const site& where) const {
+    const std::uint64_t group = name_hash(where.group);
+    switch (kind_) {
+      case kind::client: return {where.seed, 0, where.client, group ^ name_hash("per client")};
+      case kind::pool: {
+        // The pick is made once for a client and round, for all groups alike: a sub-model of the pool.
+        random_stream pick(where.seed, where.round, where.client, "subfed seed_policy pool");
+        return {where.seed, 0, pick.below(count_), group ^ name_hash("pool")};
+      }
+      case kind::shared: return {where.seed, where.round / count_, 0, group ^ name_hash("shared")};
+      default: return {where.seed, where.round, where.client, group};
+    }
+  }
+
+ private:
+  enum class kind { client_and_round, client, pool, shared };
+
+  seed_policy(kind k, std::int64_t count) : kind_(k), count_(static_cast<std::uint64_t>(count)) {}
+
+  static std::int64_t checked(const char* what, std::int64_t count) {
+    if (count < 1) {
+      detail::fail(std::string("subfed: seed_policy: the ") + what + " is " +
+                   std::to_string(count) + ", expected at least 1");
+    }
+    return count;
+  }
+
+  kind kind_;
+  std::uint64_t count_;
+};
+
+/// L distinct nodes of K, uniform over all subsets of that size, ascending. [Rolex, Eq. 5]
+///
+/// Node n has the 64-bit key number n of the site's random stream (addressed by seed, round, client
+/// and the group's name); the L nodes with the smallest keys are kept, ties to the smaller node.
+/// Hence a smaller set of the same client and round is a subset of a larger one.
+///
+/// Numerics  The same set on every platform and compiler; the streams are pinned by golden tests.
+///           Deviation from uniform below K^2 / 2^64.
+/// Cost      O(K) keys; 16 bytes a node while it runs.
+struct random {
+  seed_policy seeds = seed_policy::per_client_and_round();
+  rounding round_to = rounding::floor;
+  /// Nodes kept at least.
+  std::int64_t minimum = 1;
+
+  index_set operator()(const site& where) const {
+    const std::int64_t kept = where.kept(round_to, minimum);
+    if (kept == where.extent) return index_set::full(kept);
+    const random_stream stream = seeds.stream(where);
+
+    std::vector<std::pair<std::uint64_t, std::int64_t>> keys(static_cast<std::size_t>(where.extent));
+    for (std::size_t n = 0; n < keys.size(); n += 2) {
+      const auto [even, odd] = stream.bits_pair(n / 2);
+      keys[n] = {even, static_cast<std::int64_t>(n)};
+      if (n + 1 < keys.size()) keys[n + 1] = {odd, static_cast<std::int64_t>(n + 1)};
+    }
+    // Pairs are all different, so which L come first does not depend on how nth_element goes about it.
+    std::nth_element(keys.begin(), keys.begin() + kept, keys.end());
+    std::vector<std::int64_t> nodes(static_cast<std::size_t>(kept));
+    std::transform(keys.begin(), keys.begin() + kept, nodes.begin(),
+                   [](const auto& key) { return key.second; });
+    std::sort(nodes.begin(), nodes.end());
+    return {where.extent, nodes};
+  }
+};
+
+}  // namespace subfed::inline v0

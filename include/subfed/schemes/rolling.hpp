@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT
+/// FedRolex's rolling window. [Rolex, Eq. 4; A.4]
+#pragma once
+
+#include <subfed/schemes/site.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace subfed::inline v0 {
+
+/// Which way a window moves as rounds go by.
+enum class direction { forward, backward };
+
+namespace detail {
+
+/// a * b mod m without overflow, for 0 <= a, b < m. Doubling, as m may be beyond 2^32.
+constexpr std::uint64_t multiply_mod(std::uint64_t a, std::uint64_t b, std::uint64_t m) noexcept {
+  if (m <= std::uint64_t{1} << 32) return a * b % m;
+  std::uint64_t product = 0;
+  for (; b != 0; b >>= 1) {
+    if ((b & 1) != 0) product = product >= m - a ? product - (m - a) : product + a;
+    a = a >= m - a ? a - (m - a) : a + a;
+  }
+  return product;
+}
+
+}  // namespace detail
+
+/// Rolling window, [Rolex, Eq. 4]:
+///
+///   S = {(start + t) mod K : t = 0 .. L-1} in that order, start = (j step + phase) mod K
+///
+/// with j the round and L = floor(beta K) nodes kept. Each group wraps by its own K. With step 1
+/// every node is held exactly L times in any K consecutive rounds.
+///
+/// The equation walks forward with floor. The released FedRolex code walks backward, start =
+/// (-j step) mod K, with ceil: released() gives that.
+struct rolling {
+  /// Nodes that the window advances a round; any integer, taken mod K.
+  std::int64_t step = 1;
+  /// Overlap r in [0, 1] of consecutive windows, [Rolex, A.4]: replaces step by
+  /// 1 + floor(beta (1 - r) K), so that 1 gives step 1 and 0 a whole window and one node more.
+  std::optional<double> overlap = {};
+  direction walk = direction::forward;
+  rounding round_to = rounding::floor;
+  /// Nodes kept at least.
+  std::int64_t minimum = 1;
+  /// Where the window of client 0 starts in round 0.
+  std::int64_t phase = 0;
+  /// How much further each client's window starts than that of the client numbered before it: 0
+  /// gives all clients one window a round; [Rolex, Fig. 1] shows clients that are 2 nodes apart.
+  std::int64_t client_phase = 0;
+
+  /// Conventions of the paper: forward, floor.
+  static rolling paper() { return {}; }
+  /// Conventions of the code released with the paper: backward, ceil.
+  static rolling released() {
+    rolling out;
+    out.walk = direction::backward;
+    out.round_to = rounding::ceil;
+    return out;
+  }
+
+  /// Throws  error when overlap is outside [0, 1].
+  index_set operator()(const site& where) const {
+    const std::int64_t kept = where.kept(round_to, minimum);
+    if (where.extent == 0) return {};
+    const auto extent = static_cast<std::uint64_t>(where.extent);
+    const auto mod = [extent](std::int64_t x) {
+      const std::int64_t rest = x % static_cast<std::int64_t>(extent);
+      return static_cast<std::uint64_t>(rest < 0 ? rest + static_cast<std::int64_t>(extent) : rest);
+    };
+    const auto add = [extent](std::uint64_t a, std::uint64_t b) { return (a + b) % extent; };
+
+    std::uint64_t walked =
+        detail::multiply_mod(where.round % extent, mod(step_of(where)), extent);
+    if (walk == direction::backward) walked = (extent - walked) % extent;
+    const std::uint64_t own =
+        detail::multiply_mod(where.client % extent, mod(client_phase), extent);
+    const std::uint64_t start = add(add(walked, mod(phase)), own);
+    return index_set::window(where.extent, static_cast<std::int64_t>(start), kept);
+  }
+
+ private:
+  std::int64_t step_of(const site& where) const {
+    if (!overlap) return step;
+    if (*overlap != 0 && !detail::in_unit_interval(*overlap)) {
+      detail::fail("subfed: rolling: the overlap " + detail::text(*overlap) +
+                   " is outside [0, 1]");
+    }
+    const double share = where.capacity.value() * (1 - *overlap);
+    return 1 + (share > 0 ? capacity(share).of(where.extent, rounding::floor, 0) : 0);
+  }
+};
+
+}  // namespace subfed::inline v0

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT
+/// Which elements of a global tensor a local one holds, dimension by dimension.
+#pragma once
+
+#include <subfed/index_set.hpp>
+#include <subfed/tensor_view.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace subfed::inline v0 {
+
+/// How one dimension of a local tensor lies in that of the global one. Local positions that no run
+/// names take part in nothing (label rows that a client does not have).
+struct selected_dimension {
+  std::int64_t global_extent = 0;
+  std::int64_t local_extent = 0;
+  std::vector<run> runs = {};
+
+  selected_dimension() = default;
+  selected_dimension(std::int64_t global, std::int64_t local, std::vector<run> named)
+      : global_extent(global), local_extent(local), runs(std::move(named)) {}
+  /// Position p is node s[p].
+  selected_dimension(const index_set& s)
+      : global_extent(s.extent()), local_extent(s.size()), runs(s.runs().begin(), s.runs().end()) {}
+
+  /// Every position is there, in its place.
+  bool is_whole() const noexcept {
+    return local_extent == global_extent &&
+           (global_extent == 0 ||
+            (runs.size() == 1 && runs[0] == run{0, 0, global_extent}));
+  }
+};
+
+/// local(p, q, ..) is global(rows[p], cols[q], ..): one index set a dimension.
+///
+/// Made from index sets, selection{rows, cols}, or by a submodel, which expands its groups' sets to
+/// the dimensions of a tensor.
+class selection {
+ public:
+  /// Selects the one element of a rank-0 tensor.
+  selection() = default;
+  selection(std::initializer_list<index_set> sets)
+      : dimensions_(sets.begin(), sets.end()) { check_rank(); }
+  /// `name` stands in error messages.
+  explicit selection(std::vector<selected_dimension> dimensions, std::string name = {})
+      : dimensions_(std::move(dimensions)), name_(std::move(name)) { check_rank(); }
+
+  int rank() const noexcept { return static_cast<int>(dimensions_.size()); }
+  const selected_dimension& dimension(int r) const noexcept {
+    return dimensions_[static_cast<std::size_t>(r)];
+  }
+  /// Shape of the global tensor.
+  std::vector<std::int64_t> global_extents() const {
+    std::vector<std::int64_t> out;
+    for (const auto& d : dimensions_) out.push_back(d.global_extent);
+    return out;
+  }
+  /// Shape of the local tensor.
+  std::vector<std::int64_t> local_extents() const {
+    std::vector<std::int64_t> out;
+    for (const auto& d : dimensions_) out.push_back(d.local_extent);
+    return out;
+  }
+  /// The tensor's name, empty when it has none.
+  const std::string& name() const noexcept { return name_; }
+
+ private:
+  void check_rank() const {
+    if (dimensions_.size() > static_cast<std::size_t>(max_rank)) {
+      detail::fail("subfed: selection: the rank " + std::to_string(dimensions_.size()) +
+                   " is over 8");
+    }
+  }
+
+  std::vector<selected_dimension> dimensions_;
+  std::string name_;
+};
+
+namespace detail {
+
+/// Throws unless a view has the shape that its role asks for: "subfed: slice: the global tensor
+/// 'fc1.weight' has shape (64, 20), expected (64, 21)".
+inline void check_shape(const char* verb, const char* role, const std::string& name,
+                        std::span<const std::int64_t> found,
+                        std::span<const std::int64_t> expected) {
+  if (std::equal(found.begin(), found.end(), expected.begin(), expected.end())) return;
+  fail(std::string("subfed: ") + verb + ": the " + role + " tensor" +
+       (name.empty() ? "" : " '" + name + "'") + " has shape " + shape_text(found) +
+       ", expected " + shape_text(expected));
+}
+
+template <class T>
+void check_unique(const char* verb, const char* role, const std::string& name,
+                  const tensor_view<T>& view) {
+  if (view.is_unique()) return;
+  fail(std::string("subfed: ") + verb + ": the " + role + " tensor" +
+       (name.empty() ? "" : " '" + name + "'") + " of shape " + shape_text(view.extents()) +
+       " and strides " + shape_text(view.strides()) +
+       " is written to, but has several indices for one element");
+}
+
+template <class T, class U>
+void check_apart(const char* verb, const std::string& name, const tensor_view<T>& a,
+                 const tensor_view<U>& b) {
+  if (!overlap(a, b)) return;
+  fail(std::string("subfed: ") + verb + ": the global and the local tensor" +
+       (name.empty() ? "" : " '" + name + "'") + " overlap in memory");
+}
+
+}  // namespace detail
+
+}  // namespace subfed::inline v0

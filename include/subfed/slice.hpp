@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+/// Cutting a sub-model's tensor out of the global one. The inverse of scatter.
+#pragma once
+
+#include <subfed/detail/paired_walk.hpp>
+#include <subfed/selection.hpp>
+#include <subfed/tensor_view.hpp>
+
+#include <cstdint>
+#include <utility>
+
+namespace subfed::inline v0 {
+
+/// Copies the selected elements of the global tensor:
+///
+///   local(p, q, ..) = global(rows[p], cols[q], ..)
+///
+/// Shapes    global chosen.global_extents(); local chosen.local_extents(); any strides.
+/// Post      scatter(local, chosen, global) then changes nothing.
+/// Throws    error when a shape differs, when local has several indices for one element, or when the
+///           two overlap in memory; nothing has been written then.
+/// Numerics  Bits are copied; NaN payloads stay.
+/// Cost      Reads and writes each selected element once.
+template <class T = void, class Global, class Local>
+void slice(const Global& global, const selection& chosen, Local&& local) {
+  using element = detail::element_of_call_t<T, Global, Local>;
+  const tensor_view<const element> from = detail::source<element>(global);
+  const tensor_view<element> to = detail::destination<element>(std::forward<Local>(local));
+  detail::check_shape("slice", "global", chosen.name(), from.extents(), chosen.global_extents());
+  detail::check_shape("slice", "local", chosen.name(), to.extents(), chosen.local_extents());
+  detail::check_unique("slice", "local", chosen.name(), to);
+  detail::check_apart("slice", chosen.name(), from, to);
+
+  const detail::paired_walk walk(chosen, from, to);
+  walk.for_each([&](std::int64_t g, std::int64_t l, std::int64_t length) {
+    detail::copy_stretch(from.data_handle() + g, walk.global_stride(), to.data_handle() + l,
+                         walk.local_stride(), length);
+  });
+}
+
+}  // namespace subfed::inline v0

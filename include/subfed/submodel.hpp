@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: MIT
+/// What one client holds in one round: an index set for each group of a model.
+#pragma once
+
+#include <subfed/capacity.hpp>
+#include <subfed/index_set.hpp>
+#include <subfed/model.hpp>
+#include <subfed/scatter.hpp>
+#include <subfed/selection.hpp>
+#include <subfed/slice.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace subfed::inline v0 {
+
+/// Where a submodel comes from: with the model and the scheme, all that it takes to derive it again.
+struct draw_key {
+  std::uint64_t seed = 0;
+  std::uint64_t round = 0;
+  std::uint64_t client = 0;
+  subfed::capacity capacity = 1.0;
+
+  friend bool operator==(const draw_key&, const draw_key&) = default;
+};
+
+/// One index set a group; every tensor's shape and selection follows from them.
+class submodel {
+ public:
+  /// Sets in the order of the model's groups. draw() makes them from a scheme.
+  ///
+  /// Throws  error when their number or an extent is not the model's; it names the group.
+  submodel(model parent, std::vector<index_set> sets, draw_key origin = {})
+      : model_(std::move(parent)), origin_(origin), sets_(std::move(sets)) {
+    const auto groups = model_.groups();
+    if (sets_.size() != groups.size()) {
+      detail::fail("subfed: submodel: " + std::to_string(sets_.size()) + " index sets are given for " +
+                   std::to_string(groups.size()) + " groups");
+    }
+    for (std::size_t g = 0; g < groups.size(); ++g) {
+      if (sets_[g].extent() != groups[g].extent) {
+        detail::fail("subfed: submodel: the index set of group '" + groups[g].name +
+                     "' has the extent " + std::to_string(sets_[g].extent()) + ", expected " +
+                     std::to_string(groups[g].extent));
+      }
+    }
+    taking_part_.resize(sets_.size());
+    for (std::size_t g = 0; g < sets_.size(); ++g) {
+      taking_part_[g].assign(sets_[g].runs().begin(), sets_[g].runs().end());
+    }
+  }
+
+  /// All of the model.
+  static submodel full(const model& parent) {
+    std::vector<index_set> sets;
+    for (const auto& group : parent.groups()) sets.push_back(index_set::full(group.extent));
+    return {parent, std::move(sets)};
+  }
+
+  /// The model that it is part of.
+  const model& parent() const noexcept { return model_; }
+  const draw_key& origin() const noexcept { return origin_; }
+
+  /// The nodes that the client holds of a group, in the order in which it has them.
+  const index_set& operator[](group_id group) const {
+    static_cast<void>(model_[group]);  // refuses a foreign group
+    return sets_[group.number()];
+  }
+  /// Nodes that the client holds of a group.
+  std::int64_t extent(group_id group) const { return (*this)[group].size(); }
+
+  /// Runs of the nodes that take part: all that are held, or fewer after restricted().
+  std::span<const run> runs(group_id group) const {
+    static_cast<void>(model_[group]);
+    return taking_part_[group.number()];
+  }
+
+  /// Which elements of a tensor the client holds.
+  selection operator[](tensor_id tensor) const {
+    const auto& info = model_[tensor];
+    std::vector<selected_dimension> out;
+    out.reserve(info.dimensions.size());
+    for (const dimension& d : info.dimensions) out.push_back(expand(d));
+    return selection(std::move(out), info.name);
+  }
+  /// Shape of the client's tensor.
+  std::vector<std::int64_t> extents(tensor_id tensor) const {
+    return (*this)[tensor].local_extents();
+  }
+
+  /// Parameters that the client holds.
+  std::int64_t size() const {
+    std::int64_t n = 0;
+    for (std::size_t t = 0; t < model_.tensors().size(); ++t) {
+      std::int64_t elements = 1;
+      for (const dimension& d : model_.tensors()[t].dimensions) {
+        elements *= expand(d).local_extent;
+      }
+      n += elements;
+    }
+    return n;
+  }
+
+  /// The same submodel with another set for one group.
+  submodel with(group_id group, index_set nodes) const {
+    static_cast<void>(model_[group]);
+    std::vector<index_set> sets = sets_;
+    sets[group.number()] = std::move(nodes);
+    return {model_, std::move(sets), origin_};
+  }
+
+  /// The same tensors, but of this group only the given nodes take part in what is done with them:
+  /// they alone are copied, averaged and counted. So a client that lacks a class does not contribute
+  /// to that class's row of the output layer: sub.restricted(classes, index_set(10, labels)).
+  /// [Rolex, A.2; HeteroFL]
+  ///
+  /// Throws  error when the extent is not the group's.
+  submodel restricted(group_id group, const index_set& nodes) const {
+    const auto& info = model_[group];
+    if (nodes.extent() != info.extent) {
+      detail::fail("subfed: submodel: the restriction of group '" + info.name +
+                   "' has the extent " + std::to_string(nodes.extent()) + ", expected " +
+                   std::to_string(info.extent));
+    }
+    submodel out = *this;
+    std::vector<run>& kept = out.taking_part_[group.number()];
+    const std::vector<run> before = std::exchange(kept, {});
+    for (const run& r : before) {
+      for (std::int64_t i = 0; i < r.length; ++i) {
+        if (nodes.contains(r.first + i)) {
+          detail::append_run(kept, run{r.position + i, r.first + i, 1});
+        }
+      }
+    }
+    return out;
+  }
+
+  /// The same model, the same nodes in the same order, taking part alike; origins may differ.
+  bool same_nodes(const submodel& other) const {
+    return sets_ == other.sets_ && taking_part_ == other.taking_part_ && model_ == other.model_;
+  }
+
+ private:
+  selected_dimension expand(const dimension& d) const {
+    selected_dimension out;
+    for (const dimension::part& p : d.parts()) {
+      const bool bound = p.group != dimension::no_group;
+      const std::int64_t global = bound ? sets_[p.group].extent() : p.whole;
+      const std::int64_t local = bound ? sets_[p.group].size() : p.whole;
+      const run all{0, 0, p.whole};
+      const std::span<const run> runs =
+          bound ? std::span<const run>(taking_part_[p.group]) : std::span<const run>(&all, 1);
+      for (std::int64_t copy = 0; copy < p.repeat; ++copy) {
+        for (const run& r : runs) {
+          detail::append_run(out.runs,
+                             run{out.local_extent + (copy * local + r.position) * p.block,
+                                 out.global_extent + (copy * global + r.first) * p.block,
+                                 r.length * p.block});
+        }
+      }
+      out.global_extent += p.repeat * global * p.block;
+      out.local_extent += p.repeat * local * p.block;
+    }
+    return out;
+  }
+
+  model model_;
+  draw_key origin_;
+  std::vector<index_set> sets_;
+  std::vector<std::vector<run>> taking_part_;
+};
+
+namespace detail {
+
+inline void check_count(const char* verb, const char* role, const model& net, std::size_t found) {
+  if (found == net.tensors().size()) return;
+  fail(std::string("subfed: ") + verb + ": " + std::to_string(found) + " " + role +
+       " tensors are given for a model of " + std::to_string(net.tensors().size()));
+}
+
+/// Everything that slice and scatter would refuse, over all tensors of a model, before any of them
+/// is written.
+template <class T, class U>
+void check_model(const char* verb, const submodel& sub, const tensor_views<T>& globals,
+                 const tensor_views<U>& locals) {
+  check_count(verb, "global", sub.parent(), globals.size());
+  check_count(verb, "local", sub.parent(), locals.size());
+  for (std::size_t t = 0; t < globals.size(); ++t) {
+    const selection chosen = sub[tensor_id(t)];
+    check_shape(verb, "global", chosen.name(), globals[t].extents(), chosen.global_extents());
+    check_shape(verb, "local", chosen.name(), locals[t].extents(), chosen.local_extents());
+    if constexpr (!std::is_const_v<T>) check_unique(verb, "global", chosen.name(), globals[t]);
+    if constexpr (!std::is_const_v<U>) check_unique(verb, "local", chosen.name(), locals[t]);
+    check_apart(verb, chosen.name(), globals[t], locals[t]);
+  }
+}
+
+}  // namespace detail
+
+/// Cuts all tensors of a submodel out of the global model: slice<float>(globals, sub, locals), both
+/// lists in the order in which the model describes its tensors.
+///
+/// Throws  as slice of one tensor, for any of them, before the first write.
+template <class T>
+void slice(const tensor_views<std::type_identity_t<const T>>& globals, const submodel& sub,
+           const tensor_views<std::type_identity_t<T>>& locals) {
+  detail::check_model("slice", sub, globals, locals);
+  for (std::size_t t = 0; t < globals.size(); ++t) slice(globals[t], sub[tensor_id(t)], locals[t]);
+}
+
+/// Puts all tensors of a submodel back into the global model: scatter<float>(locals, sub, globals).
+///
+/// Throws  as scatter of one tensor, for any of them, before the first write.
+template <class T>
+void scatter(const tensor_views<std::type_identity_t<const T>>& locals, const submodel& sub,
+             const tensor_views<std::type_identity_t<T>>& globals) {
+  detail::check_model("scatter", sub, globals, locals);
+  for (std::size_t t = 0; t < globals.size(); ++t) {
+    scatter(locals[t], sub[tensor_id(t)], globals[t]);
+  }
+}
+
+/// Adds all tensors of a submodel to the global model: scatter_add<float>(locals, sub, globals).
+///
+/// Throws  as scatter_add of one tensor, for any of them, before the first write.
+template <class T>
+void scatter_add(const tensor_views<std::type_identity_t<const T>>& locals, const submodel& sub,
+                 const tensor_views<std::type_identity_t<T>>& globals) {
+  detail::check_model("scatter_add", sub, globals, locals);
+  for (std::size_t t = 0; t < globals.size(); ++t) {
+    scatter_add(locals[t], sub[tensor_id(t)], globals[t]);
+  }
+}
+
+}  // namespace subfed::inline v0
