@@ -10,10 +10,12 @@ include(FetchContent)
 FetchContent_Declare(doctest
   GIT_REPOSITORY https://github.com/doctest/doctest.git
   GIT_TAG b7c21ec5ceeadb4951b00396fc1e4642dd347e5f  # 2.4.9
+  SYSTEM
   FIND_PACKAGE_ARGS 2.4.9)
 FetchContent_Declare(rapidcheck
   GIT_REPOSITORY https://github.com/emil-e/rapidcheck.git
   GIT_TAG ff6af6fc683159deb51c543b065eba14dfcf329b  # has no releases; December 2023
+  SYSTEM
   FIND_PACKAGE_ARGS CONFIG)
 
 macro(subfed_require_test_libraries)
