@@ -23,15 +23,15 @@ constexpr bool in_unit_interval(double x) noexcept {
 
 }  // namespace detail
 
-/// How beta K becomes a whole number of nodes. [Rolex, Eq. 4-6] floor; [FjORD] and the released code
-/// of FedRolex, HeteroFL, Flower and FedScale: ceil. nearest rounds halves up.
+/// How beta K becomes a whole number of nodes. [Rolex, Eq. 4-6] floor; [FjORD] and the released
+/// code of FedRolex, HeteroFL, Flower and FedScale: ceil. nearest rounds halves up.
 enum class rounding { floor, ceil, nearest };
 
 /// The share of a model's nodes that a client holds: beta in (0, 1].
 ///
-/// Remembers how exactly it was given. 0.07 is no binary fraction, so 0.07 * 100 is 7.000000000000001
-/// in double and 7.0000002 in float; a product within the given number's own rounding error of a
-/// whole number counts as that number. A ratio of integers is exact.
+/// Remembers how exactly it was given. 0.07 is no binary fraction, so 0.07 * 100
+/// is 7.000000000000001 in double and 7.0000002 in float; a product within the given number's own
+/// rounding error of a whole number counts as that number. A ratio of integers is exact.
 class capacity {
  public:
   /// Throws  error when beta is not in (0, 1], NaN included.
@@ -93,9 +93,12 @@ class capacity {
     const std::int64_t whole = extent / denominator_ * numerator_;
     const std::int64_t rest = extent % denominator_ * numerator_;
     switch (mode) {
-      case rounding::floor: return whole + rest / denominator_;
-      case rounding::ceil: return whole + (rest + denominator_ - 1) / denominator_;
-      default: return whole + (2 * (rest % denominator_) >= denominator_) + rest / denominator_;
+      case rounding::floor:
+        return whole + rest / denominator_;
+      case rounding::ceil:
+        return whole + (rest + denominator_ - 1) / denominator_;
+      default:
+        return whole + (2 * (rest % denominator_) >= denominator_) + rest / denominator_;
     }
   }
 
@@ -107,15 +110,18 @@ class capacity {
     if (fraction <= slack) return below;
     if (1 - fraction <= slack) return below + 1;
     switch (mode) {
-      case rounding::floor: return below;
-      case rounding::ceil: return below + 1;
-      default: return below + (fraction >= 0.5 ? 1 : 0);
+      case rounding::floor:
+        return below;
+      case rounding::ceil:
+        return below + 1;
+      default:
+        return below + (fraction >= 0.5 ? 1 : 0);
     }
   }
 
   double value_;
   double relative_error_;
-  std::int64_t numerator_ = 0;    // 0/0: not given as a ratio
+  std::int64_t numerator_ = 0;  // 0/0: not given as a ratio
   std::int64_t denominator_ = 0;
 };
 

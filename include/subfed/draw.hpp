@@ -13,8 +13,8 @@ namespace subfed::inline v0 {
 
 /// Asks the scheme for a set of every group that it may cut; groups declared cut::never are whole.
 ///
-/// A pure function: the same arguments give the same submodel on every platform, so the server and a
-/// client derive it alike and no index travels.
+/// A pure function: the same arguments give the same submodel on every platform, so the server and
+/// a client derive it alike and no index travels.
 ///
 /// Throws  error when the scheme does, or gives a set of another extent; it names the group.
 template <scheme Scheme>

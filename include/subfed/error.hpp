@@ -22,8 +22,8 @@ class error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Called with the message instead of a throw where exceptions are off (-fno-exceptions). It must not
-/// return; if it does, the program aborts. All translation units of a program are to agree on
+/// Called with the message instead of a throw where exceptions are off (-fno-exceptions). It must
+/// not return; if it does, the program aborts. All translation units of a program are to agree on
 /// exceptions being on or off.
 using error_handler = void (*)(const char* message);
 
@@ -74,8 +74,8 @@ inline std::string shape_text(std::span<const std::int64_t> extents) {
 
 }  // namespace detail
 
-/// Replaces the error handler of builds without exceptions and returns the one before; null restores
-/// the default, which prints to stderr. With exceptions on it is never called.
+/// Replaces the error handler of builds without exceptions and returns the one before; null
+/// restores the default, which prints to stderr. With exceptions on it is never called.
 inline error_handler set_error_handler(error_handler handler) noexcept {
   const error_handler before = detail::current_error_handler();
   detail::current_error_handler() = handler != nullptr ? handler : &detail::print_error;

@@ -47,8 +47,8 @@ void append_run(std::vector<basic_run<Index>>& runs, basic_run<Index> next) {
 
 }  // namespace detail
 
-/// An ordered sequence of distinct nodes in [0, extent): position p of the sub-model is node s[p] of
-/// the global model. Immutable; a prefix is one run, a rolling window at most two.
+/// An ordered sequence of distinct nodes in [0, extent): position p of the sub-model is node s[p]
+/// of the global model. Immutable; a prefix is one run, a rolling window at most two.
 ///
 /// Post  s[p] for p = 0 .. size()-1 are distinct and in [0, extent()); runs() concatenated is s.
 /// Cost  24 bytes a run for std::int64_t.
@@ -64,8 +64,8 @@ class basic_index_set {
 
   /// The given nodes, in the given order.
   ///
-  /// Throws  error naming the first node that is outside [0, extent) or repeated, with its positions.
-  /// Cost    O(n), or O(n log n) when the nodes are not ascending.
+  /// Throws  error naming the first node that is outside [0, extent) or repeated, with its
+  /// positions. Cost    O(n), or O(n log n) when the nodes are not ascending.
   basic_index_set(Index extent, std::span<const Index> nodes) : extent_(checked(extent)) {
     Index position = 0;
     for (const Index node : nodes) {
@@ -96,8 +96,8 @@ class basic_index_set {
     basic_index_set out;
     out.extent_ = checked(extent);
     if (count < 0 || count > extent) {
-      detail::fail("subfed: index_set: " + std::to_string(count) + " nodes are asked of a group of " +
-                   std::to_string(extent));
+      detail::fail("subfed: index_set: " + std::to_string(count) +
+                   " nodes are asked of a group of " + std::to_string(extent));
     }
     if (first < 0 || (first >= extent && first != 0)) {
       detail::fail("subfed: index_set: the window's first node " + std::to_string(first) +
@@ -145,9 +145,8 @@ class basic_index_set {
   /// The node at a position. Cost: O(log runs).
   Index operator[](Index position) const {
     SUBFED_ASSERT(position >= 0 && position < size_);
-    const auto after = std::upper_bound(
-        runs_.begin(), runs_.end(), position,
-        [](Index p, const run_type& r) { return p < r.position; });
+    const auto after = std::upper_bound(runs_.begin(), runs_.end(), position,
+                                        [](Index p, const run_type& r) { return p < r.position; });
     const run_type& r = *std::prev(after);
     return static_cast<Index>(r.first + (position - r.position));
   }
@@ -158,9 +157,8 @@ class basic_index_set {
       return node >= r.first && node - r.first < r.length;
     };
     if (!ascending_) return std::any_of(runs_.begin(), runs_.end(), holds);
-    const auto after =
-        std::upper_bound(runs_.begin(), runs_.end(), node,
-                         [](Index n, const run_type& r) { return n < r.first; });
+    const auto after = std::upper_bound(runs_.begin(), runs_.end(), node,
+                                        [](Index n, const run_type& r) { return n < r.first; });
     return after != runs_.begin() && holds(*std::prev(after));
   }
 
@@ -193,9 +191,9 @@ class basic_index_set {
       const run_type& b = by_node[i];
       if (b.first - a.first >= a.length) continue;
       const Index first = static_cast<Index>(a.position + (b.first - a.first));
-      detail::fail("subfed: index_set: node " + std::to_string(b.first) + " is repeated, at positions " +
-                   std::to_string((std::min)(first, b.position)) + " and " +
-                   std::to_string((std::max)(first, b.position)));
+      detail::fail("subfed: index_set: node " + std::to_string(b.first) +
+                   " is repeated, at positions " + std::to_string((std::min)(first, b.position)) +
+                   " and " + std::to_string((std::max)(first, b.position)));
     }
   }
 

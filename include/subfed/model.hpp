@@ -29,8 +29,8 @@ class group_id {
   constexpr explicit group_id(std::size_t number) noexcept : number_(number) {}
   constexpr std::size_t number() const noexcept { return number_; }
 
-  /// `times` copies of the group one after the other: the gates of an LSTM, q / k / v, heads that are
-  /// cut inside, a channels-last flatten. Element (copy, node).
+  /// `times` copies of the group one after the other: the gates of an LSTM, q / k / v, heads that
+  /// are cut inside, a channels-last flatten. Element (copy, node).
   dimension repeat(std::int64_t times) const;
   /// Each node stands for `elements` elements in a row: a channels-first flatten, the width of a
   /// head. Element (node, inner).
@@ -54,8 +54,8 @@ class tensor_id {
   std::size_t number_;
 };
 
-/// What a dimension of a tensor consists of: parts in a row, each either whole (a number of elements
-/// that are never cut) or bound to a group. Element (copy, node, inner) of a part is at
+/// What a dimension of a tensor consists of: parts in a row, each either whole (a number of
+/// elements that are never cut) or bound to a group. Element (copy, node, inner) of a part is at
 /// (copy K + node) block + inner.
 class dimension {
  public:
@@ -171,8 +171,8 @@ class model {
 
   model() : data_(std::make_shared<description>()) {}
 
-  /// Declares a group of `extent` nodes. The name keys the random streams: renaming a group gives it
-  /// other random sets.
+  /// Declares a group of `extent` nodes. The name keys the random streams: renaming a group gives
+  /// it other random sets.
   ///
   /// Throws  error for a name that is empty or taken, or a negative extent.
   group_id group(std::string name, std::int64_t extent, subfed::cut decides = cut::by_scheme) {
@@ -202,7 +202,8 @@ class model {
     return tensor_id(data_->tensors.size() - 1);
   }
   tensor_id tensor(std::string name, std::initializer_list<dimension> dimensions) {
-    return tensor(std::move(name), std::span<const dimension>(dimensions.begin(), dimensions.size()));
+    return tensor(std::move(name),
+                  std::span<const dimension>(dimensions.begin(), dimensions.size()));
   }
 
   std::span<const group_info> groups() const noexcept { return data_->groups; }
@@ -267,7 +268,8 @@ class model {
     for (std::size_t i = 0; i < items.size(); ++i) {
       if (items[i].name == name) return i;
     }
-    detail::fail(std::string("subfed: model: there is no ") + kind + " '" + std::string(name) + "'");
+    detail::fail(std::string("subfed: model: there is no ") + kind + " '" + std::string(name) +
+                 "'");
   }
 
   static std::int64_t elements(std::span<const std::int64_t> extents) {

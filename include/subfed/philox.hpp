@@ -39,8 +39,8 @@ SUBFED_HD constexpr philox_block philox4x32(philox_block counter, philox_key key
   return counter;
 }
 
-/// 64-bit FNV-1a of a name: how a group's name enters a random stream (never std::hash, whose values
-/// differ between standard libraries).
+/// 64-bit FNV-1a of a name: how a group's name enters a random stream (never std::hash, whose
+/// values differ between standard libraries).
 constexpr std::uint64_t name_hash(std::string_view name) noexcept {
   std::uint64_t hash = 0xCBF29CE484222325u;
   for (const char c : name) {
@@ -58,10 +58,11 @@ class random_stream {
  public:
   constexpr random_stream(std::uint64_t seed, std::uint64_t a, std::uint64_t b,
                           std::uint64_t purpose) noexcept {
-    // Two permutations chained: the first is one to one in (a, b) for a seed, the second in what the
-    // first gave for a purpose, so no two addresses with the same seed and purpose share a stream.
-    const philox_block first = philox4x32(
-        {{low(a), high(a), low(b), high(b)}}, {{low(seed), high(seed)}});
+    // Two permutations chained: the first is one to one in (a, b) for a seed, the second in what
+    // the first gave for a purpose, so no two addresses with the same seed and purpose share a
+    // stream.
+    const philox_block first =
+        philox4x32({{low(a), high(a), low(b), high(b)}}, {{low(seed), high(seed)}});
     const philox_block second = philox4x32(first, {{low(purpose), high(purpose)}});
     key_ = {{second.word[0], second.word[1]}};
     tag_[0] = second.word[2];

@@ -96,8 +96,7 @@ template <class T>
 struct scalar_traits;
 
 template <std::floating_point T>
-  requires(sizeof(T) == 4 || sizeof(T) == 8)
-struct scalar_traits<T> {
+requires(sizeof(T) == 4 || sizeof(T) == 8) struct scalar_traits<T> {
   using accumulator = double;
   static constexpr accumulator load(T x) noexcept { return static_cast<double>(x); }
   static constexpr T store(accumulator a) noexcept { return static_cast<T>(a); }

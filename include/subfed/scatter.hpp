@@ -27,8 +27,8 @@ void scatter_with(const char* verb, const Local& local, const selection& chosen,
 
   const paired_walk walk(chosen, to, from);
   walk.for_each([&](std::int64_t g, std::int64_t l, std::int64_t length) {
-    stretch(from.data_handle() + l, walk.local_stride(), to.data_handle() + g,
-            walk.global_stride(), length);
+    stretch(from.data_handle() + l, walk.local_stride(), to.data_handle() + g, walk.global_stride(),
+            length);
   });
 }
 
@@ -39,17 +39,18 @@ void scatter_with(const char* verb, const Local& local, const selection& chosen,
 ///   global(rows[p], cols[q], ..) = local(p, q, ..)
 ///
 /// Shapes    local chosen.local_extents(); global chosen.global_extents(); any strides.
-/// Post      slice(global, chosen, x) gives local back; elements that are not selected keep their bits.
-/// Throws    error when a shape differs, when global has several indices for one element, or when the
+/// Post      slice(global, chosen, x) gives local back; elements that are not selected keep their
+/// bits. Throws    error when a shape differs, when global has several indices for one element, or
+/// when the
 ///           two overlap in memory; nothing has been written then.
 /// Cost      Reads and writes each selected element once.
 template <class T = void, class Local, class Global>
 void scatter(const Local& local, const selection& chosen, Global&& global) {
-  detail::scatter_with<T>("scatter", local, chosen, std::forward<Global>(global),
-                          [](auto* from, std::int64_t from_stride, auto* to, std::int64_t to_stride,
-                             std::int64_t n) {
-                            detail::copy_stretch(from, from_stride, to, to_stride, n);
-                          });
+  detail::scatter_with<T>(
+      "scatter", local, chosen, std::forward<Global>(global),
+      [](auto* from, std::int64_t from_stride, auto* to, std::int64_t to_stride, std::int64_t n) {
+        detail::copy_stretch(from, from_stride, to, to_stride, n);
+      });
 }
 
 /// Adds the elements of the local tensor to where they were cut out:
@@ -63,11 +64,11 @@ void scatter(const Local& local, const selection& chosen, Global&& global) {
 /// Cost      Reads two and writes one element for each selected one.
 template <class T = void, class Local, class Global>
 void scatter_add(const Local& local, const selection& chosen, Global&& global) {
-  detail::scatter_with<T>("scatter_add", local, chosen, std::forward<Global>(global),
-                          [](auto* from, std::int64_t from_stride, auto* to, std::int64_t to_stride,
-                             std::int64_t n) {
-                            detail::add_stretch(from, from_stride, to, to_stride, n);
-                          });
+  detail::scatter_with<T>(
+      "scatter_add", local, chosen, std::forward<Global>(global),
+      [](auto* from, std::int64_t from_stride, auto* to, std::int64_t to_stride, std::int64_t n) {
+        detail::add_stretch(from, from_stride, to, to_stride, n);
+      });
 }
 
 }  // namespace subfed::inline v0

@@ -33,8 +33,7 @@ struct selected_dimension {
   /// Every position is there, in its place.
   bool is_whole() const noexcept {
     return local_extent == global_extent &&
-           (global_extent == 0 ||
-            (runs.size() == 1 && runs[0] == run{0, 0, global_extent}));
+           (global_extent == 0 || (runs.size() == 1 && runs[0] == run{0, 0, global_extent}));
   }
 };
 
@@ -46,11 +45,14 @@ class selection {
  public:
   /// Selects the one element of a rank-0 tensor.
   selection() = default;
-  selection(std::initializer_list<index_set> sets)
-      : dimensions_(sets.begin(), sets.end()) { check_rank(); }
+  selection(std::initializer_list<index_set> sets) : dimensions_(sets.begin(), sets.end()) {
+    check_rank();
+  }
   /// `name` stands in error messages.
   explicit selection(std::vector<selected_dimension> dimensions, std::string name = {})
-      : dimensions_(std::move(dimensions)), name_(std::move(name)) { check_rank(); }
+      : dimensions_(std::move(dimensions)), name_(std::move(name)) {
+    check_rank();
+  }
 
   int rank() const noexcept { return static_cast<int>(dimensions_.size()); }
   const selected_dimension& dimension(int r) const noexcept {
@@ -92,8 +94,8 @@ inline void check_shape(const char* verb, const char* role, const std::string& n
                         std::span<const std::int64_t> expected) {
   if (std::equal(found.begin(), found.end(), expected.begin(), expected.end())) return;
   fail(std::string("subfed: ") + verb + ": the " + role + " tensor" +
-       (name.empty() ? "" : " '" + name + "'") + " has shape " + shape_text(found) +
-       ", expected " + shape_text(expected));
+       (name.empty() ? "" : " '" + name + "'") + " has shape " + shape_text(found) + ", expected " +
+       shape_text(expected));
 }
 
 template <class T>

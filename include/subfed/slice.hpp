@@ -17,7 +17,8 @@ namespace subfed::inline v0 {
 ///
 /// Shapes    global chosen.global_extents(); local chosen.local_extents(); any strides.
 /// Post      scatter(local, chosen, global) then changes nothing.
-/// Throws    error when a shape differs, when local has several indices for one element, or when the
+/// Throws    error when a shape differs, when local has several indices for one element, or when
+/// the
 ///           two overlap in memory; nothing has been written then.
 /// Numerics  Bits are copied; NaN payloads stay.
 /// Cost      Reads and writes each selected element once.

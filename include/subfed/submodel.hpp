@@ -20,7 +20,8 @@
 
 namespace subfed::inline v0 {
 
-/// Where a submodel comes from: with the model and the scheme, all that it takes to derive it again.
+/// Where a submodel comes from: with the model and the scheme, all that it takes to derive it
+/// again.
 struct draw_key {
   std::uint64_t seed = 0;
   std::uint64_t round = 0;
@@ -40,8 +41,8 @@ class submodel {
       : model_(std::move(parent)), origin_(origin), sets_(std::move(sets)) {
     const auto groups = model_.groups();
     if (sets_.size() != groups.size()) {
-      detail::fail("subfed: submodel: " + std::to_string(sets_.size()) + " index sets are given for " +
-                   std::to_string(groups.size()) + " groups");
+      detail::fail("subfed: submodel: " + std::to_string(sets_.size()) +
+                   " index sets are given for " + std::to_string(groups.size()) + " groups");
     }
     for (std::size_t g = 0; g < groups.size(); ++g) {
       if (sets_[g].extent() != groups[g].extent) {
@@ -116,9 +117,9 @@ class submodel {
   }
 
   /// The same tensors, but of this group only the given nodes take part in what is done with them:
-  /// they alone are copied, averaged and counted. So a client that lacks a class does not contribute
-  /// to that class's row of the output layer: sub.restricted(classes, index_set(10, labels)).
-  /// [Rolex, A.2; HeteroFL]
+  /// they alone are copied, averaged and counted. So a client that lacks a class does not
+  /// contribute to that class's row of the output layer: sub.restricted(classes, index_set(10,
+  /// labels)). [Rolex, A.2; HeteroFL]
   ///
   /// Throws  error when the extent is not the group's.
   submodel restricted(group_id group, const index_set& nodes) const {
@@ -158,10 +159,9 @@ class submodel {
           bound ? std::span<const run>(taking_part_[p.group]) : std::span<const run>(&all, 1);
       for (std::int64_t copy = 0; copy < p.repeat; ++copy) {
         for (const run& r : runs) {
-          detail::append_run(out.runs,
-                             run{out.local_extent + (copy * local + r.position) * p.block,
-                                 out.global_extent + (copy * global + r.first) * p.block,
-                                 r.length * p.block});
+          detail::append_run(out.runs, run{out.local_extent + (copy * local + r.position) * p.block,
+                                           out.global_extent + (copy * global + r.first) * p.block,
+                                           r.length * p.block});
         }
       }
       out.global_extent += p.repeat * global * p.block;

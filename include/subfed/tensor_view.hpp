@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// Any dense tensor as pointer, extents and signed strides: the one type that the operators work on.
+/// Any dense tensor as pointer, extents and signed strides: the one type that the operators work
+/// on.
 #pragma once
 
 #include <subfed/error.hpp>
@@ -15,6 +16,7 @@
 #include <limits>
 #include <span>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -43,10 +45,8 @@ struct view_traits<tensor_view<T>> {
   using element_type = std::remove_const_t<T>;
   static constexpr bool owns = false;
   template <class U>
-    requires std::convertible_to<T*, U*>
-  static tensor_view<U> view(const tensor_view<T>& v) {
-    return v;
-  }
+  requires std::convertible_to<T*, U*>
+  static tensor_view<U> view(const tensor_view<T>& v) { return v; }
 };
 
 /// V (a possibly const object, given as an lvalue) can be seen as tensor_view<T>.
@@ -111,15 +111,13 @@ class tensor_view {
   /// Any tensor that an adaptor knows, given as an lvalue (a temporary owner would leave the view
   /// dangling and does not compile).
   template <class V>
-    requires(!std::same_as<std::remove_cvref_t<V>, tensor_view> &&
-             viewable_as<std::remove_reference_t<V>, T> && borrowed<V>)
-  tensor_view(V&& tensor)
+  requires(!std::same_as<std::remove_cvref_t<V>, tensor_view> &&
+           viewable_as<std::remove_reference_t<V>, T> && borrowed<V>) tensor_view(V&& tensor)
       : tensor_view(view_traits<std::remove_cvref_t<V>>::template view<T>(tensor)) {}
 
   /// A view of the same elements that only reads.
   template <class U>
-    requires(std::same_as<const U, T> && !std::same_as<U, T>)
-  tensor_view(const tensor_view<U>& other)
+  requires(std::same_as<const U, T> && !std::same_as<U, T>) tensor_view(const tensor_view<U>& other)
       : tensor_view(other.data_handle(), other.extents(), other.strides()) {}
 
   T* data_handle() const noexcept { return data_; }
@@ -311,12 +309,11 @@ class tensor_views {
  public:
   tensor_views(std::initializer_list<tensor_view<T>> views) : views_(views) {}
   template <class Range>
-    requires(!viewable<Range> && !std::same_as<std::remove_cvref_t<Range>, tensor_views> &&
-             requires(Range& range) {
-               { *std::begin(range) } -> std::convertible_to<tensor_view<T>>;
-               std::end(range);
-             })
-  tensor_views(Range&& range) {
+  requires(!viewable<Range> && !std::same_as<std::remove_cvref_t<Range>, tensor_views> &&
+           requires(Range & range) {
+             { *std::begin(range) } -> std::convertible_to<tensor_view<T>>;
+             std::end(range);
+           }) tensor_views(Range&& range) {
     for (auto&& tensor : range) views_.emplace_back(tensor);
   }
 
@@ -330,6 +327,20 @@ class tensor_views {
 };
 
 namespace detail {
+
+/// How messages call an element type.
+template <class T>
+constexpr std::string_view type_name() noexcept {
+  if constexpr (std::is_same_v<T, float>) return "float";
+  if constexpr (std::is_same_v<T, double>) return "double";
+  if constexpr (std::is_integral_v<T>) {
+    constexpr std::string_view names[] = {"int8", "int16", "int32", "int64"};
+    constexpr std::string_view unsigned_names[] = {"uint8", "uint16", "uint32", "uint64"};
+    constexpr std::size_t width = sizeof(T) == 1 ? 0 : sizeof(T) == 2 ? 1 : sizeof(T) == 4 ? 2 : 3;
+    return std::is_signed_v<T> ? names[width] : unsigned_names[width];
+  }
+  return "another type";
+}
 
 /// The element type to work on: the one named, else the one that an argument's type says.
 template <class Named, class... Vs>
@@ -367,9 +378,10 @@ using element_of_call_t = typename element_of_call<Named, Vs...>::type;
 /// The destination of a verb as a view that writes.
 template <class T, class V>
 tensor_view<T> destination(V&& tensor) {
-  static_assert(borrowed<V>,
-                "subfed: the destination is a temporary that owns its elements: the result would be "
-                "lost");
+  static_assert(
+      borrowed<V>,
+      "subfed: the destination is a temporary that owns its elements: the result would be "
+      "lost");
   static_assert(viewable_as<std::remove_reference_t<V>, T>,
                 "subfed: the destination is const, or has another element type");
   return view_traits<std::remove_cvref_t<V>>::template view<T>(tensor);

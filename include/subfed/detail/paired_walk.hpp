@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: MIT
-/// The loops under slice and scatter: all selected elements of a global and a local tensor, in pairs,
-/// in stretches as long as their layouts allow.
+/// The loops under slice and scatter: all selected elements of a global and a local tensor, in
+/// pairs, in stretches as long as their layouts allow.
 #pragma once
 
 #include <subfed/scalar.hpp>
 #include <subfed/selection.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -23,29 +25,18 @@ struct walk_dimension {
 };
 
 /// Pairs of elements (global, local) of one selection, with the dimensions reordered and merged so
-/// that the innermost stretches are long. Depends on strides, not on addresses.
+/// that the innermost stretches are long.
 class paired_walk {
  public:
   template <class T, class U>
-  paired_walk(const selection& chosen, const tensor_view<T>& global, const tensor_view<U>& local) {
-    for (int r = 0; r < chosen.rank(); ++r) {
-      const selected_dimension& d = chosen.dimension(r);
-      if (d.runs.empty()) empty_ = true;
-      if (d.runs.size() == 1 && d.runs[0].length == 1) {  // one element: an offset, no loop
-        global_start_ += d.runs[0].first * global.stride(r);
-        local_start_ += d.runs[0].position * local.stride(r);
-        continue;
-      }
-      dimensions_.push_back({global.stride(r), local.stride(r), d});
-    }
-    if (empty_) return;
-    // Any order of the loops visits the same pairs; small global strides go innermost, so that a
-    // column-major tensor is walked along its columns.
-    std::stable_sort(dimensions_.begin(), dimensions_.end(), [](const auto& a, const auto& b) {
-      return std::abs(a.global_stride) > std::abs(b.global_stride);
-    });
-    merge();
-  }
+  paired_walk(const selection& chosen, const tensor_view<T>& global, const tensor_view<U>& local)
+      : paired_walk(chosen, global.strides().data(), local.strides().data()) {}
+
+  /// The global tensor is row-major without gaps.
+  template <class U>
+  paired_walk(const selection& chosen, std::span<const std::int64_t> global_extents,
+              const tensor_view<U>& local)
+      : paired_walk(chosen, row_major_strides(global_extents).data(), local.strides().data()) {}
 
   /// Calls f(global_offset, local_offset, length) for every stretch: elements i = 0 .. length-1 at
   /// global_offset + i global_stride(), and the same for local.
@@ -67,6 +58,35 @@ class paired_walk {
   }
 
  private:
+  paired_walk(const selection& chosen, const std::int64_t* global_strides,
+              const std::int64_t* local_strides) {
+    for (int r = 0; r < chosen.rank(); ++r) {
+      const selected_dimension& d = chosen.dimension(r);
+      if (d.runs.empty()) empty_ = true;
+      if (d.runs.size() == 1 && d.runs[0].length == 1) {  // one element: an offset, no loop
+        global_start_ += d.runs[0].first * global_strides[r];
+        local_start_ += d.runs[0].position * local_strides[r];
+        continue;
+      }
+      dimensions_.push_back({global_strides[r], local_strides[r], d});
+    }
+    if (empty_) return;
+    // Any order of the loops visits the same pairs; small global strides go innermost, so that a
+    // column-major tensor is walked along its columns.
+    std::stable_sort(dimensions_.begin(), dimensions_.end(), [](const auto& a, const auto& b) {
+      return std::abs(a.global_stride) > std::abs(b.global_stride);
+    });
+    merge();
+  }
+
+  static std::array<std::int64_t, max_rank> row_major_strides(
+      std::span<const std::int64_t> extents) noexcept {
+    std::array<std::int64_t, max_rank> out{};
+    std::int64_t stride = 1;
+    for (std::size_t r = extents.size(); r-- > 0; stride *= extents[r]) out[r] = stride;
+    return out;
+  }
+
   /// Joins a dimension of which everything is selected with the one around it, where both tensors
   /// have them back to back.
   void merge() {

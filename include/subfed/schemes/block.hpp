@@ -9,8 +9,8 @@
 
 namespace subfed::inline v0 {
 
-/// S = {r L .. (r+1) L - 1} with r = (client + advance j) mod (K / L): the K nodes are cut into K / L
-/// blocks, and a client holds one of them.
+/// S = {r L .. (r+1) L - 1} with r = (client + advance j) mod (K / L): the K nodes are cut into K /
+/// L blocks, and a client holds one of them.
 struct block {
   /// Blocks that a client moves on by every round; 0 keeps each client with its member of the
   /// ensemble.
@@ -25,8 +25,8 @@ struct block {
     if (where.extent == 0) return {};
     if (kept == 0 || where.extent % kept != 0) {
       detail::fail("subfed: block: group '" + std::string(where.group) + "' has " +
-                   std::to_string(where.extent) + " nodes, which blocks of " + std::to_string(kept) +
-                   " do not divide");
+                   std::to_string(where.extent) + " nodes, which blocks of " +
+                   std::to_string(kept) + " do not divide");
     }
     const auto blocks = static_cast<std::uint64_t>(where.extent / kept);
     const std::uint64_t r =

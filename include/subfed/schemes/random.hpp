@@ -37,14 +37,18 @@ class seed_policy {
   random_stream stream(const site& where) const {
     const std::uint64_t group = name_hash(where.group);
     switch (kind_) {
-      case kind::client: return {where.seed, 0, where.client, group ^ name_hash("per client")};
+      case kind::client:
+        return {where.seed, 0, where.client, group ^ name_hash("per client")};
       case kind::pool: {
-        // The pick is made once for a client and round, for all groups alike: a sub-model of the pool.
+        // The pick is made once for a client and round, for all groups alike: a sub-model of the
+        // pool.
         random_stream pick(where.seed, where.round, where.client, "subfed seed_policy pool");
         return {where.seed, 0, pick.below(count_), group ^ name_hash("pool")};
       }
-      case kind::shared: return {where.seed, where.round / count_, 0, group ^ name_hash("shared")};
-      default: return {where.seed, where.round, where.client, group};
+      case kind::shared:
+        return {where.seed, where.round / count_, 0, group ^ name_hash("shared")};
+      default:
+        return {where.seed, where.round, where.client, group};
     }
   }
 
@@ -85,13 +89,15 @@ struct random {
     if (kept == where.extent) return index_set::full(kept);
     const random_stream stream = seeds.stream(where);
 
-    std::vector<std::pair<std::uint64_t, std::int64_t>> keys(static_cast<std::size_t>(where.extent));
+    std::vector<std::pair<std::uint64_t, std::int64_t>> keys(
+        static_cast<std::size_t>(where.extent));
     for (std::size_t n = 0; n < keys.size(); n += 2) {
       const auto [even, odd] = stream.bits_pair(n / 2);
       keys[n] = {even, static_cast<std::int64_t>(n)};
       if (n + 1 < keys.size()) keys[n + 1] = {odd, static_cast<std::int64_t>(n + 1)};
     }
-    // Pairs are all different, so which L come first does not depend on how nth_element goes about it.
+    // Pairs are all different, so which L come first does not depend on how nth_element goes about
+    // it.
     std::nth_element(keys.begin(), keys.begin() + kept, keys.end());
     std::vector<std::int64_t> nodes(static_cast<std::size_t>(kept));
     std::transform(keys.begin(), keys.begin() + kept, nodes.begin(),

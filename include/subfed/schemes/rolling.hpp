@@ -74,8 +74,7 @@ struct rolling {
     };
     const auto add = [extent](std::uint64_t a, std::uint64_t b) { return (a + b) % extent; };
 
-    std::uint64_t walked =
-        detail::multiply_mod(where.round % extent, mod(step_of(where)), extent);
+    std::uint64_t walked = detail::multiply_mod(where.round % extent, mod(step_of(where)), extent);
     if (walk == direction::backward) walked = (extent - walked) % extent;
     const std::uint64_t own =
         detail::multiply_mod(where.client % extent, mod(client_phase), extent);
@@ -87,8 +86,7 @@ struct rolling {
   std::int64_t step_of(const site& where) const {
     if (!overlap) return step;
     if (*overlap != 0 && !detail::in_unit_interval(*overlap)) {
-      detail::fail("subfed: rolling: the overlap " + detail::text(*overlap) +
-                   " is outside [0, 1]");
+      detail::fail("subfed: rolling: the overlap " + detail::text(*overlap) + " is outside [0, 1]");
     }
     const double share = where.capacity.value() * (1 - *overlap);
     return 1 + (share > 0 ? capacity(share).of(where.extent, rounding::floor, 0) : 0);

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT
+/// The selective average in one pass over a whole cohort's updates.
+#pragma once
+
+#include <subfed/average_options.hpp>
+#include <subfed/detail/average_checks.hpp>
+#include <subfed/detail/tensor_average.hpp>
+#include <subfed/submodel.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace subfed::inline v0 {
+
+/// What one client sends back.
+template <class T>
+struct update {
+  submodel sub;
+  tensor_views<const T> tensors;  ///< in the order in which the model describes them
+  double weight = 1;
+};
+
+/// Averages every global parameter over just the clients that hold it, [Rolex, Eq. 10], as
+/// selective_average does, with all updates at hand: average_cohort<float>(net, updates, globals).
+///
+/// Shapes    tensor t of an update is sub.extents(tensor_id(t)), global tensor t the model's
+/// extents;
+///           any strides.
+/// Post      Elements that no client holds with a positive weight keep their bits.
+/// Throws    error for an empty cohort, and whatever selective_average::add and finish refuse;
+///           nothing has been written then.
+/// Numerics  Each element's sum and weight are doubles, added in the order of the clients' numbers
+///           (origin().client; equal numbers in the order given) and rounded to T once. So the bits
+///           do not depend on the order in which updates arrived.
+/// Cost      Reads each element of the updates once (twice with non_finite::refuse and
+/// skip_client),
+///           writes each held global element once. No memory by the size of the model.
+template <averageable T>
+average_report average_cohort(const model& net,
+                              std::span<const std::type_identity_t<update<T>>> updates,
+                              const tensor_views<std::type_identity_t<T>>& globals,
+                              const average_options& options = {}) {
+  detail::check_options(options);
+  if (updates.empty()) {
+    detail::fail("subfed: average: the cohort is empty: there is no update to average");
+  }
+  for (const auto& u : updates) detail::check_update<T>(net, u.sub, u.tensors, u.weight);
+  detail::check_globals(net, globals);
+
+  std::vector<const update<T>*> cohort;
+  for (const auto& u : updates) cohort.push_back(&u);
+  std::stable_sort(cohort.begin(), cohort.end(), [](const auto* a, const auto* b) {
+    return a->sub.origin().client < b->sub.origin().client;
+  });
+  average_report report;
+  if (options.round) detail::check_rounds(cohort, *options.round);
+  double cohort_weight = 0;
+  std::vector<const update<T>*> admitted;
+  for (const auto* u : cohort) {
+    if (!detail::admits(u->sub, u->tensors, options.on_non_finite)) {
+      ++report.skipped_clients;
+      continue;
+    }
+    ++report.clients;
+    cohort_weight += u->weight;
+    if (u->weight > 0) admitted.push_back(u);
+  }
+  for (std::size_t t = 0; t < globals.size(); ++t) {
+    for (const auto* u : admitted) {
+      detail::check_apart("average", net.tensors()[t].name, globals[t], u->tensors[t]);
+    }
+  }
+
+  for (std::size_t t = 0; t < globals.size(); ++t) {
+    std::vector<detail::participant<T>> participants;
+    for (const auto* u : admitted) {
+      participants.push_back(
+          {detail::dimensions_of(u->sub, t), u->weight, u->tensors[t].data_handle()});
+      std::copy(u->tensors[t].strides().begin(), u->tensors[t].strides().end(),
+                participants.back().strides.begin());
+    }
+    detail::tensor_average<T> average(globals[t], std::move(participants), nullptr, {}, options,
+                                      cohort_weight);
+    average.run(report);
+  }
+  return report;
+}
+
+}  // namespace subfed::inline v0

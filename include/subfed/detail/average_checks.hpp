@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT
+/// What both forms of the selective average check before they change anything.
+#pragma once
+
+#include <subfed/average_options.hpp>
+#include <subfed/detail/paired_walk.hpp>
+#include <subfed/detail/tensor_average.hpp>
+#include <subfed/scalar.hpp>
+#include <subfed/submodel.hpp>
+#include <subfed/tensor_view.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace subfed::inline v0::detail {
+
+/// "client 3 of round 7", the way an update is named in messages.
+inline std::string client_text(const submodel& sub) {
+  return "client " + std::to_string(sub.origin().client) + " of round " +
+         std::to_string(sub.origin().round);
+}
+
+/// An update has a weight, the right model, as many tensors as it has, and their shapes.
+template <class T>
+void check_update(const model& net, const submodel& sub, const tensor_views<const T>& tensors,
+                  double weight) {
+  check_weight(weight);
+  if (!(sub.parent() == net)) {
+    fail("subfed: average: the submodel of " + client_text(sub) + " is of another model");
+  }
+  check_count("average", "client", net, tensors.size());
+  for (std::size_t t = 0; t < tensors.size(); ++t) {
+    const std::vector<std::int64_t> expected = sub.extents(tensor_id(t));
+    check_shape("average", "client", net.tensors()[t].name, tensors[t].extents(), expected);
+  }
+}
+
+template <class T>
+void check_globals(const model& net, const tensor_views<T>& globals) {
+  check_count("average", "global", net, globals.size());
+  for (std::size_t t = 0; t < globals.size(); ++t) {
+    const auto& info = net.tensors()[t];
+    check_shape("average", "global", info.name, globals[t].extents(), info.extents);
+    check_unique("average", "global", info.name, globals[t]);
+  }
+}
+
+/// One selected_dimension for each dimension of a tensor.
+inline std::vector<selected_dimension> dimensions_of(const submodel& sub, std::size_t tensor) {
+  const selection chosen = sub[tensor_id(tensor)];
+  std::vector<selected_dimension> out;
+  for (int r = 0; r < chosen.rank(); ++r) out.push_back(chosen.dimension(r));
+  return out;
+}
+
+[[noreturn]] inline void refuse_round(const submodel& sub, std::uint64_t round) {
+  fail("subfed: average: the update of " + client_text(sub) +
+       (sub.origin().round != round ? " is not of round " + std::to_string(round)
+                                    : std::string(" is the second one of that client")));
+}
+
+/// Refuses updates of another round and second updates of a client; the cohort is sorted by client.
+template <class Updates>
+void check_rounds(const Updates& cohort, std::uint64_t round) {
+  for (std::size_t i = 0; i < cohort.size(); ++i) {
+    const submodel& sub = cohort[i]->sub;
+    if (sub.origin().round != round ||
+        (i != 0 && sub.origin().client == cohort[i - 1]->sub.origin().client)) {
+      refuse_round(sub, round);
+    }
+  }
+}
+
+/// The first NaN or infinity among the elements of an update that take part: which tensor, and
+/// where in the global tensor, row-major. Tensor number tensors.size() when there is none.
+template <class T>
+std::pair<std::size_t, std::int64_t> find_non_finite(const submodel& sub,
+                                                     const tensor_views<const T>& tensors) {
+  for (std::size_t t = 0; t < tensors.size(); ++t) {
+    const auto& extents = sub.parent().tensors()[t].extents;
+    const T* const data = tensors[t].data_handle();
+    const paired_walk walk(sub[tensor_id(t)], extents, tensors[t]);
+    std::int64_t first = -1;
+    walk.for_each([&](std::int64_t g, std::int64_t l, std::int64_t length) {
+      for (std::int64_t i = 0; i < length; ++i) {
+        if (scalar_traits<T>::is_finite(data[l + i * walk.local_stride()])) continue;
+        const std::int64_t at = g + i * walk.global_stride();
+        if (first < 0 || at < first) first = at;
+      }
+    });
+    if (first >= 0) return {t, first};
+  }
+  return {tensors.size(), 0};
+}
+
+/// "(3, 0, 1)": the index of a row-major offset.
+inline std::string index_text(std::int64_t offset, const std::vector<std::int64_t>& extents) {
+  std::vector<std::int64_t> index(extents.size());
+  for (std::size_t r = extents.size(); r-- > 0;) {
+    index[r] = offset % extents[r];
+    offset /= extents[r];
+  }
+  return shape_text(index);
+}
+
+/// Applies the policies that look at a whole update before it takes part. False: leave it out.
+template <class T>
+bool admits(const submodel& sub, const tensor_views<const T>& tensors, non_finite policy) {
+  if (policy == non_finite::propagate || policy == non_finite::skip_element) return true;
+  const auto [tensor, offset] = find_non_finite(sub, tensors);
+  if (tensor == tensors.size()) return true;
+  if (policy == non_finite::refuse) {
+    const auto& info = sub.parent().tensors()[tensor];
+    fail("subfed: average: " + client_text(sub) + " has a value that is not finite in tensor '" +
+         info.name + "', at global element " + index_text(offset, info.extents));
+  }
+  return false;
+}
+
+}  // namespace subfed::inline v0::detail

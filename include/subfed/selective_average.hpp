@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: MIT
+/// The selective average, one update at a time: add, merge, finish.
+#pragma once
+
+#include <subfed/average_options.hpp>
+#include <subfed/detail/average_checks.hpp>
+#include <subfed/detail/tensor_average.hpp>
+#include <subfed/submodel.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace subfed::inline v0 {
+
+/// Averages every global parameter over just the clients that hold it, [Rolex, Eq. 10]:
+///
+///   theta[k] = sum over the clients m that hold k of p_m theta_m[k]  /  sum of their p_m
+///
+/// and leaves a parameter that nobody holds, or only with weight 0, as it is, bit for bit. Updates
+/// come one by one and are not kept; averages of parts of a cohort merge. When all updates are at
+/// hand, average_cohort() is faster and needs no memory.
+///
+/// The state is an additive monoid: add() and merge() commute up to rounding, a new object is zero.
+///
+/// Numerics  Sums and weights are doubles, in the order of the calls; one rounding to T at the end.
+///           The same calls in the same order give the same bits everywhere. For T float, half or
+///           bfloat16 the order shows only where an element's sum is inexact in 53 bits, and then
+///           nearly never after the final rounding.
+/// Cost      8 bytes a parameter, and one submodel for each different set of nodes.
+template <averageable T>
+class selective_average {
+ public:
+  /// Throws  error when an option is not finite.
+  explicit selective_average(model net, const average_options& options = {})
+      : model_(std::move(net)), options_(options) {
+    detail::check_options(options_);
+    for (const auto& tensor : model_.tensors()) {
+      std::size_t elements = 1;
+      for (const std::int64_t e : tensor.extents) elements *= static_cast<std::size_t>(e);
+      sums_.emplace_back(elements, 0.0);
+    }
+    exclusions_.resize(sums_.size());
+  }
+
+  /// Adds a client's update: its tensors in the order in which the model describes them.
+  ///
+  /// Shapes  tensor t is sub.extents(tensor_id(t)); any strides.
+  /// Throws  error for a negative or non-finite weight, another model, a wrong number or shape of
+  ///         tensors, a non-finite value under non_finite::refuse, another round or a second update
+  ///         under options.round. The state is then as it was (refusals by round are counted).
+  /// Cost    Reads the update once (twice with refuse and skip_client), reads and writes its sums.
+  void add(const submodel& sub, const tensor_views<const T>& tensors, double weight = 1) {
+    detail::check_update(model_, sub, tensors, weight);
+    check_round(sub);
+    if (!detail::admits(sub, tensors, options_.on_non_finite)) {
+      ++report_.skipped_clients;
+      return;
+    }
+    ++report_.clients;
+    cohort_weight_ += weight;
+    seen_.push_back(sub.origin().client);
+    if (!(weight > 0)) return;
+
+    // An update with left-out elements gets an entry of its own, which they refer to by number.
+    std::size_t own_entry = no_entry;
+    for (std::size_t t = 0; t < tensors.size(); ++t)
+      add_tensor(sub, t, tensors[t], weight, own_entry);
+    if (own_entry == no_entry) count(sub, weight);
+  }
+  void add(const submodel& sub, std::initializer_list<tensor_view<const T>> tensors,
+           double weight = 1) {
+    add(sub, tensor_views<const T>(tensors), weight);
+  }
+
+  /// Takes in everything that another average of the same model has added.
+  ///
+  /// Throws  error when the models differ.
+  void merge(const selective_average& other) {
+    if (!(other.model_ == model_)) {
+      detail::fail("subfed: average: the average to merge is of another model");
+    }
+    for (std::size_t t = 0; t < sums_.size(); ++t) {
+      for (std::size_t i = 0; i < sums_[t].size(); ++i) sums_[t][i] += other.sums_[t][i];
+    }
+    const std::vector<entry> entries = other.entries_;  // other may be this
+    const auto exclusions = other.exclusions_;
+    for (std::size_t e = 0; e < entries.size(); ++e) {
+      if (entries[e].shared) {
+        count(entries[e].sub, entries[e].weight);
+        continue;
+      }
+      for (std::size_t t = 0; t < exclusions.size(); ++t) {
+        for (const detail::exclusion& x : exclusions[t]) {
+          if (x.participant == e) exclusions_[t].push_back({x.offset, entries_.size()});
+        }
+      }
+      entries_.push_back(entries[e]);
+    }
+    const std::vector<std::uint64_t> seen = other.seen_;
+    seen_.insert(seen_.end(), seen.begin(), seen.end());
+    cohort_weight_ += other.cohort_weight_;
+    report_.clients += other.report_.clients;
+    report_.refused_clients += other.report_.refused_clients;
+    report_.skipped_clients += other.report_.skipped_clients;
+    report_.skipped_elements += other.report_.skipped_elements;
+  }
+
+  /// Writes the average into the global tensors. The state stays: more may be added, and finish()
+  /// called again.
+  ///
+  /// Shapes  tensor t is the model's extents of it; any strides.
+  /// Post    Elements without a holder have the bits that they had; without any update that is all.
+  /// Throws  error for a wrong number or shape, or several indices for one element; nothing has
+  /// been
+  ///         written then.
+  /// Cost    Reads each sum once, writes each held element once.
+  average_report finish(const tensor_views<T>& globals) const {
+    detail::check_globals(model_, globals);
+    average_report report = report_;
+    for (std::size_t t = 0; t < globals.size(); ++t) {
+      std::vector<detail::participant<T>> participants;
+      for (const entry& e : entries_) {
+        participants.push_back({detail::dimensions_of(e.sub, t), e.weight});
+      }
+      std::vector<detail::exclusion> exclusions = exclusions_[t];
+      std::sort(exclusions.begin(), exclusions.end());
+      detail::tensor_average<T> average(globals[t], std::move(participants), sums_[t].data(),
+                                        exclusions, options_, cohort_weight_);
+      average.run(report);
+    }
+    return report;
+  }
+  average_report finish(std::initializer_list<tensor_view<T>> globals) const {
+    return finish(tensor_views<T>(globals));
+  }
+
+  /// What has been added so far; held and unheld are counted by finish().
+  const average_report& report() const noexcept { return report_; }
+
+ private:
+  struct entry {
+    submodel sub;
+    double weight;
+    bool shared;  ///< stands for all updates with these nodes that left nothing out
+  };
+  static constexpr std::size_t no_entry = static_cast<std::size_t>(-1);
+
+  void check_round(const submodel& sub) {
+    if (!options_.round) return;
+    const bool stale = sub.origin().round != *options_.round;
+    const bool again = std::find(seen_.begin(), seen_.end(), sub.origin().client) != seen_.end();
+    if (stale || again) {
+      ++report_.refused_clients;
+      detail::refuse_round(sub, *options_.round);
+    }
+  }
+
+  void count(const submodel& sub, double weight) {
+    for (entry& e : entries_) {
+      if (e.shared && e.sub.same_nodes(sub)) {
+        e.weight += weight;
+        return;
+      }
+    }
+    entries_.push_back({sub, weight, true});
+  }
+
+  void add_tensor(const submodel& sub, std::size_t t, const tensor_view<const T>& tensor,
+                  double weight, std::size_t& own_entry) {
+    const detail::paired_walk walk(sub[tensor_id(t)], model_.tensors()[t].extents, tensor);
+    double* const sums = sums_[t].data();
+    const T* const data = tensor.data_handle();
+    const std::int64_t from_step = walk.local_stride();
+    const std::int64_t sum_step = walk.global_stride();
+    if (options_.on_non_finite != non_finite::skip_element) {
+      walk.for_each([&](std::int64_t g, std::int64_t l, std::int64_t length) {
+        detail::accumulate(data + l, from_step, weight, sums + g, sum_step, length);
+      });
+      return;
+    }
+    walk.for_each([&](std::int64_t g, std::int64_t l, std::int64_t length) {
+      for (std::int64_t i = 0; i < length; ++i) {
+        const T x = data[l + i * from_step];
+        if (scalar_traits<T>::is_finite(x)) {
+          detail::accumulate(&x, 1, weight, sums + g + i * sum_step, 1, 1);
+          continue;
+        }
+        if (own_entry == no_entry) {
+          own_entry = entries_.size();
+          entries_.push_back({sub, weight, false});
+        }
+        exclusions_[t].push_back({g + i * sum_step, own_entry});
+        ++report_.skipped_elements;
+      }
+    });
+  }
+
+  model model_;
+  average_options options_;
+  std::vector<std::vector<double>> sums_;
+  std::vector<entry> entries_;
+  std::vector<std::vector<detail::exclusion>> exclusions_;
+  std::vector<std::uint64_t> seen_;
+  double cohort_weight_ = 0;
+  average_report report_;
+};
+
+}  // namespace subfed::inline v0

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+/// Everything of subfed that needs the standard library alone. Adaptors to foreign tensor types are
+/// in subfed/adapt/, each included by who uses it.
+#pragma once
+
+#include <subfed/average_cohort.hpp>
+#include <subfed/average_options.hpp>
+#include <subfed/capacity.hpp>
+#include <subfed/config.hpp>
+#include <subfed/coverage.hpp>
+#include <subfed/draw.hpp>
+#include <subfed/error.hpp>
+#include <subfed/index_set.hpp>
+#include <subfed/layers.hpp>
+#include <subfed/model.hpp>
+#include <subfed/philox.hpp>
+#include <subfed/scalar.hpp>
+#include <subfed/scatter.hpp>
+#include <subfed/schemes/block.hpp>
+#include <subfed/schemes/prefix.hpp>
+#include <subfed/schemes/random.hpp>
+#include <subfed/schemes/rolling.hpp>
+#include <subfed/schemes/site.hpp>
+#include <subfed/selection.hpp>
+#include <subfed/selective_average.hpp>
+#include <subfed/slice.hpp>
+#include <subfed/submodel.hpp>
+#include <subfed/tensor_view.hpp>
+#include <subfed/version.hpp>
