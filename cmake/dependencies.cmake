@@ -6,16 +6,16 @@
 # optional: what is not installed is left out and named in one line.
 
 include(FetchContent)
+# What tests/ finds is there for examples/ too.
+set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)
 
 FetchContent_Declare(doctest
   GIT_REPOSITORY https://github.com/doctest/doctest.git
   GIT_TAG b7c21ec5ceeadb4951b00396fc1e4642dd347e5f  # 2.4.9
-  SYSTEM
   FIND_PACKAGE_ARGS 2.4.9)
 FetchContent_Declare(rapidcheck
   GIT_REPOSITORY https://github.com/emil-e/rapidcheck.git
   GIT_TAG ff6af6fc683159deb51c543b065eba14dfcf329b  # has no releases; December 2023
-  SYSTEM
   FIND_PACKAGE_ARGS CONFIG)
 
 macro(subfed_require_test_libraries)
@@ -24,6 +24,11 @@ macro(subfed_require_test_libraries)
     find_package(rapidcheck CONFIG QUIET)
   else()
     FetchContent_MakeAvailable(doctest rapidcheck)
+    foreach(target doctest rapidcheck)
+      if(TARGET ${target})
+        set_target_properties(${target} PROPERTIES SYSTEM ON)  # their headers are not ours to mend
+      endif()
+    endforeach()
   endif()
   if(NOT TARGET doctest::doctest OR NOT TARGET rapidcheck)
     message(FATAL_ERROR

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: MIT
-/// What every consumer project compiles: the umbrella header, one call, and the version.
-#include <subfed/index_set.hpp>
-#include <subfed/version.hpp>
+/// What every consumer project compiles: the umbrella header, a few calls, and the version.
+#include <subfed/subfed.hpp>
 
 #include <cstdio>
 
 int main() {
   static_assert(SUBFED_VERSION ==
                 SUBFED_VERSION_MAJOR * 10000 + SUBFED_VERSION_MINOR * 100 + SUBFED_VERSION_PATCH);
-  const auto window = subfed::index_set::window(8, 6, 3);
-  std::printf("subfed %d.%d.%d: {", SUBFED_VERSION_MAJOR, SUBFED_VERSION_MINOR,
+  subfed::model net;
+  const auto hidden = net.group("hidden", 8);
+  const auto sub = subfed::draw(net, subfed::rolling{}, {.round = 6, .capacity = 0.5});
+  std::printf("subfed %d.%d.%d, round 6: {", SUBFED_VERSION_MAJOR, SUBFED_VERSION_MINOR,
               SUBFED_VERSION_PATCH);
-  for (const auto node : window) std::printf(" %lld", static_cast<long long>(node));
+  for (const auto node : sub[hidden]) std::printf(" %lld", static_cast<long long>(node));
   std::printf(" }\n");
-  return window[2] == 0 ? 0 : 1;
+  return sub[hidden] == subfed::index_set(8, {6, 7, 0, 1}) ? 0 : 1;
 }
