@@ -6,8 +6,6 @@
 # optional: what is not installed is left out and named in one line.
 
 include(FetchContent)
-# What tests/ finds is there for examples/ too.
-set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)
 
 FetchContent_Declare(doctest
   GIT_REPOSITORY https://github.com/doctest/doctest.git
@@ -17,6 +15,8 @@ FetchContent_Declare(rapidcheck
   GIT_REPOSITORY https://github.com/emil-e/rapidcheck.git
   GIT_TAG ff6af6fc683159deb51c543b065eba14dfcf329b  # has no releases; December 2023
   FIND_PACKAGE_ARGS CONFIG)
+# What tests/ finds is there for examples/ too. (CMake 3.25 cannot have this before the declarations.)
+set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)
 
 macro(subfed_require_test_libraries)
   if(FETCHCONTENT_FULLY_DISCONNECTED)
