@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// Built with -fno-exceptions -fno-rtti: a repeated node reaches the error handler once, with a text.
+/// Built with -fno-exceptions -fno-rtti: a repeated node reaches the error handler once, with a
+/// text.
 #include <subfed/index_set.hpp>
 
 #include <cstdio>
