@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+/// The network as data: its groups of channels, its tensors, and which dimension of which tensor
+/// belongs to which group. network.hpp has the same network as a torch module.
+#pragma once
+
+#include <cstdint>
+#include <subfed/model.hpp>
+#include <subfed/submodel.hpp>
+#include <vector>
+
+namespace trainer {
+
+/// How many channels each group has; of the whole network or of a client's part.
+struct channel_counts {
+  std::vector<std::int64_t> stream;  // one a stage: the channels that its residual add ties together
+  std::vector<std::int64_t> inner;   // one a stage: between the two convolutions of its block
+  std::int64_t classes = 0;
+
+  friend bool operator==(const channel_counts&, const channel_counts&) = default;
+};
+
+/// The network that a device of capacity 1 can train: two stages of 32 and 64 channels.
+channel_counts full_size();
+
+/// The same network with a share of the channels; the classes stay.
+channel_counts narrowed(const channel_counts& whole, subfed::capacity share);
+
+/// A network described once, with the handles that its users ask for.
+struct architecture {
+  subfed::model net;
+  std::vector<subfed::group_id> stream;
+  std::vector<subfed::group_id> inner;
+  subfed::group_id classes;
+
+  /// Channels of a client's part.
+  channel_counts channels(const subfed::submodel& part) const;
+};
+
+architecture describe(const channel_counts& whole);
+
+}  // namespace trainer

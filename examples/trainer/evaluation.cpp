@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT
+#include "evaluation.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace trainer {
+namespace {
+
+constexpr std::size_t batch_size = 250;
+
+std::size_t batches_of(std::span<const std::int64_t> samples) {
+  return (samples.size() + batch_size - 1) / batch_size;
+}
+std::span<const std::int64_t> batch_at(std::span<const std::int64_t> samples, std::size_t b) {
+  const std::size_t from = b * batch_size;
+  return samples.subspan(from, (std::min)(batch_size, samples.size() - from));
+}
+
+/// The mean over batches of each batch's moments, as PyTorch's batch norm has it with momentum none.
+network_moments measure_moments(const pre_resnet& network, const device_data& data,
+                                std::span<const std::int64_t> samples, pool& workers) {
+  std::vector<network_moments> seen(batches_of(samples));
+  workers.run(seen.size(), [&](std::size_t b) {
+    const torch::NoGradGuard no_grad;
+    network.forward(data.images(batch_at(samples, b)), {norm_mode::measure, &seen[b], 1});
+  });
+  network_moments mean = seen.front();
+  for (std::size_t layer = 0; layer < mean.size(); ++layer) {
+    for (std::size_t b = 1; b < seen.size(); ++b) {
+      mean[layer].mean += seen[b][layer].mean;
+      mean[layer].variance += seen[b][layer].variance;
+    }
+    mean[layer].mean /= static_cast<double>(seen.size());
+    mean[layer].variance /= static_cast<double>(seen.size());
+  }
+  return mean;
+}
+
+/// Logits of all samples, on the CPU, (N, classes).
+at::Tensor all_logits(const pre_resnet& network, const device_data& data,
+                      std::span<const std::int64_t> samples, network_moments& moments,
+                      pool& workers) {
+  std::vector<at::Tensor> parts(batches_of(samples));
+  workers.run(parts.size(), [&](std::size_t b) {
+    const torch::NoGradGuard no_grad;
+    parts[b] = network.forward(data.images(batch_at(samples, b)), {norm_mode::given, &moments, 1})
+                   .to(at::kCPU);
+  });
+  return at::cat(parts);
+}
+
+double share_right(const at::Tensor& logits, const at::Tensor& labels) {
+  return logits.argmax(1).eq(labels).to(at::kDouble).mean().item<double>();
+}
+
+/// Mean over clients. Test images of labels outside a client's are left out by their row, other
+/// classes by their column.
+double mean_local_accuracy(const at::Tensor& logits, const at::Tensor& labels,
+                           std::span<const client> clients) {
+  double sum = 0;
+  std::int64_t counted = 0;
+  for (const client& c : clients) {
+    at::Tensor own = at::zeros({logits.size(1)}, at::kBool);
+    for (const std::int64_t label : c.labels) own[label] = true;
+    const at::Tensor rows = own.index_select(0, labels).nonzero().squeeze(1);
+    if (rows.size(0) == 0) continue;
+    const at::Tensor visible =
+        logits.index_select(0, rows).masked_fill(own.logical_not(), -INFINITY);
+    sum += share_right(visible, labels.index_select(0, rows));
+    ++counted;
+  }
+  return counted == 0 ? 0 : sum / static_cast<double>(counted);
+}
+
+}  // namespace
+
+evaluation evaluate(const pre_resnet& network, const device_data& train, const device_data& test,
+                    std::span<const client> clients, pool& workers) {
+  // One image of each client after the other, so that every batch holds every class.
+  std::vector<std::int64_t> train_samples;
+  std::size_t longest = 0;
+  for (const client& c : clients) longest = (std::max)(longest, c.samples.size());
+  for (std::size_t i = 0; i < longest; ++i) {
+    for (const client& c : clients) {
+      if (i < c.samples.size()) train_samples.push_back(c.samples[i]);
+    }
+  }
+  std::vector<std::int64_t> test_samples(static_cast<std::size_t>(test.count()));
+  std::iota(test_samples.begin(), test_samples.end(), 0);
+
+  const torch::NoGradGuard no_grad;
+  network_moments moments = measure_moments(network, train, train_samples, workers);
+  const at::Tensor logits = all_logits(network, test, test_samples, moments, workers);
+  const at::Tensor labels = test.labels(test_samples).to(at::kCPU);
+  return {share_right(logits, labels), at::cross_entropy_loss(logits, labels).item<double>(),
+          mean_local_accuracy(logits, labels, clients)};
+}
+
+}  // namespace trainer

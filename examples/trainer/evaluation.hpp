@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+/// How good the server's model is, for everybody and for each client.
+#pragma once
+
+#include <span>
+
+#include "network.hpp"
+#include "partition.hpp"
+#include "pool.hpp"
+#include "result.hpp"
+#include "torch_runtime.hpp"
+
+namespace trainer {
+
+/// Measures the moments of the batch norm layers in one pass over the clients' training samples, then
+/// evaluates over the test set.
+///
+/// Numerics  Both passes go batch by batch, and batches are added up in order: the result does not
+///           depend on the number of workers.
+evaluation evaluate(const pre_resnet& network, const device_data& train, const device_data& test,
+                    std::span<const client> clients, pool& workers);
+
+}  // namespace trainer

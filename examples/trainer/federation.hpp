@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+/// One method from the first round to the last: draw, cut, train, average, evaluate.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "options.hpp"
+#include "partition.hpp"
+#include "pool.hpp"
+#include "result.hpp"
+#include "torch_runtime.hpp"
+
+namespace trainer {
+
+/// What all methods share.
+struct federation {
+  at::Device device;
+  device_data train;
+  device_data test;
+  std::vector<client> clients;
+};
+
+struct round_report {
+  std::int64_t round = 0;  // rounds of training so far
+  double train_loss = 0;
+  std::optional<evaluation> on_test;  // in rounds that end with one
+};
+
+method_result run(const method& which, const options& settings, const federation& all,
+                  pool& workers, const std::function<void(const round_report&)>& report);
+
+/// The learning rate of a round (from 0) under step decay.
+double learning_rate(const options& settings, std::int64_t round);
+
+}  // namespace trainer

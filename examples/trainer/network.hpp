@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT
+/// The network as a torch module, for the whole model and for any client's part of it. What is cut is
+/// described in architecture.hpp; check_match() holds the two against each other.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "architecture.hpp"
+
+namespace trainer {
+
+/// Mean and variance of each channel of one batch norm layer.
+struct moments {
+  at::Tensor mean;
+  at::Tensor variance;
+};
+using network_moments = std::vector<moments>;  // one a batch norm layer, in order of use
+
+/// Static batch norm, as HeteroFL has it: while clients train, each batch is normalised by its own
+/// moments and nothing is remembered; the server measures the moments of the whole network when it
+/// wants to evaluate it.
+enum class norm_mode {
+  batch,    // by the batch's own moments
+  measure,  // by the batch's own moments, which are written down
+  given     // by moments measured before
+};
+
+struct forward_pass {
+  norm_mode mode = norm_mode::batch;
+  network_moments* moments = nullptr;  // written in mode measure, read in mode given
+  double scale = 1;                    // of each convolution's result: 1 / capacity in training
+};
+
+/// Pre-activation ResNet for 28 x 28 grey images: a 5 x 5 stem of stride 4, then one block a stage,
+///
+///   a = relu(n1(x));  skip = shortcut(a) where channels or resolution change, else x
+///   out = conv2(relu(n2(conv1(a)))) + skip
+///
+/// and the head linear(mean(relu(n4(x)))). Convolutions have no bias.
+class pre_resnet : public torch::nn::Module {
+ public:
+  /// Parameters are left uninitialised: start() or a slice fills them.
+  explicit pre_resnet(const channel_counts& channels);
+
+  /// Images (N, 1, 28, 28) to logits (N, classes). The module itself is only read, so threads may
+  /// share one.
+  at::Tensor forward(const at::Tensor& images, const forward_pass& pass) const;
+
+  /// The parameters in the order described, detached: same memory, no autograd.
+  std::vector<at::Tensor> tensors() const;
+
+ private:
+  struct layer;
+  struct block;
+
+  std::shared_ptr<layer> stem_;
+  std::vector<std::shared_ptr<block>> blocks_;
+  std::shared_ptr<layer> last_norm_;
+  std::shared_ptr<layer> linear_;
+};
+
+/// First values: weights uniform with the variance 2 / inputs, from a random stream of the seed and
+/// the tensor's name; batch norm weights 1; every bias 0. The same bits on every platform.
+void start(pre_resnet& network, std::uint64_t seed);
+
+/// Throws  failure when module and description differ in number, name, order or shape of tensors.
+void check_match(const pre_resnet& network, const architecture& described);
+
+}  // namespace trainer

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+/// Results as a table, as CSV files and as a picture.
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <string>
+
+#include "result.hpp"
+
+namespace trainer {
+
+/// The comparison, a line a method.
+std::string table(std::span<const method_result> results);
+
+/// Makes sure that files can be written to the folder, before hours are spent on what goes there.
+///
+/// Throws  failure when they cannot.
+void prepare_folder(const std::filesystem::path& folder);
+
+/// Writes <method>.csv, accuracy over rounds, and <method>-nodes.csv, how often each node was held.
+/// Each file appears complete or not at all.
+///
+/// Throws  failure naming the file that cannot be written.
+void write_csv(const method_result& result, const std::filesystem::path& folder);
+
+/// Writes picture.gp and has gnuplot make picture.svg of it. Returns the picture's path, or an empty
+/// one where gnuplot is not installed or fails.
+std::filesystem::path draw_picture(std::span<const method_result> results,
+                                   const std::string& subtitle,
+                                   const std::filesystem::path& folder);
+
+}  // namespace trainer

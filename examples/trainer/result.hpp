@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+/// What a run of one method gives. Plain numbers: reporting needs neither LibTorch nor the model.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace trainer {
+
+struct evaluation {
+  double accuracy = 0;        // over the test set, all classes to choose from
+  double loss = 0;            // cross entropy over the test set
+  double local_accuracy = 0;  // mean over clients: test images of a client's labels, its labels to
+                              // choose from
+};
+
+struct history_entry {
+  std::int64_t round = 0;  // rounds of training so far
+  evaluation on_test;
+  double train_loss = 0;   // mean over the cohorts since the entry before
+};
+
+/// How often nodes were held, over the groups that are cut.
+struct holdings {
+  bool any_client = false;  // false: there is no client to count
+  std::uint64_t least = 0;
+  std::uint64_t most = 0;
+  double never_share = 0;           // share of nodes that no counted client ever held
+  std::vector<std::uint64_t> nodes;  // of the group that is drawn
+};
+
+struct seconds_spent {
+  double cutting = 0, training = 0, averaging = 0, evaluating = 0;
+};
+
+struct method_result {
+  std::string method;
+  bool is_bound = false;  // all clients alike: nothing is cut
+  std::vector<history_entry> history;
+  std::int64_t server_parameters = 0;
+  double client_parameters = 0;    // mean over the clients
+  double megabytes_per_round = 0;  // down and up, mean over rounds, 10^6 bytes
+  holdings by_all;
+  holdings by_partial;        // by clients that hold less than all of the model
+  std::string drawn_group;    // whose nodes are listed
+  seconds_spent seconds;
+
+  const evaluation& last() const { return history.back().on_test; }
+};
+
+}  // namespace trainer
