@@ -7,6 +7,7 @@
 #include <bit>
 #include <concepts>
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 
 namespace subfed::inline v0 {
@@ -85,6 +86,19 @@ using half = detail::float16<10>;
 /// The upper half of a float: 8 exponent bits, 7 mantissa bits.
 using bfloat16 = detail::float16<7>;
 
+namespace detail {
+
+/// A half or bfloat16 type of another library, known by what std::numeric_limits says of it:
+/// Eigen::half and Eigen::bfloat16, c10::Half and c10::BFloat16 (at::), half_float::half.
+template <class T>
+concept foreign_float16 =
+    sizeof(T) == 2 && std::is_trivially_copyable_v<T>&& std::numeric_limits<T>::is_specialized &&
+    !std::numeric_limits<T>::is_integer &&
+    ((std::numeric_limits<T>::digits == 11 && std::numeric_limits<T>::max_exponent == 16) ||
+     (std::numeric_limits<T>::digits == 8 && std::numeric_limits<T>::max_exponent == 128));
+
+}  // namespace detail
+
 /// How an element type takes part in an average. Specialise for a type of your own:
 ///
 ///   accumulator   the type of sums and weights: double for every floating-point type, so that sums
@@ -119,6 +133,24 @@ struct scalar_traits<detail::float16<MantissaBits>> {
   static constexpr bool is_finite(value_type x) noexcept {
     constexpr unsigned exponent = 0x7FFFu >> MantissaBits << MantissaBits;
     return (x.bits & exponent) != exponent;
+  }
+};
+
+/// Foreign half and bfloat16 types go through the same conversions as our own, so that a sum is
+/// rounded once and the same whichever library the elements come from.
+template <detail::foreign_float16 T>
+struct scalar_traits<T> {
+  using accumulator = double;
+  static constexpr int mantissa_bits = std::numeric_limits<T>::digits - 1;
+  static constexpr accumulator load(T x) noexcept {
+    return detail::decode16(std::bit_cast<std::uint16_t>(x), mantissa_bits);
+  }
+  static constexpr T store(accumulator a) noexcept {
+    return std::bit_cast<T>(detail::encode16(a, mantissa_bits));
+  }
+  static constexpr bool is_finite(T x) noexcept {
+    constexpr unsigned exponent = 0x7FFFu >> mantissa_bits << mantissa_bits;
+    return (std::bit_cast<std::uint16_t>(x) & exponent) != exponent;
   }
 };
 

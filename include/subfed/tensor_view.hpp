@@ -62,6 +62,15 @@ concept viewable = requires {
   { view_traits<std::remove_cvref_t<V>>::owns } -> std::convertible_to<bool>;
 };
 
+/// Extents or strides as other libraries hand them out: an array, vector or span of any integer
+/// type.
+template <class R>
+concept integer_range = requires(const R& range) {
+  { std::size(range) } -> std::convertible_to<std::size_t>;
+  requires std::integral<std::remove_cvref_t<decltype(*std::data(range))>>;
+  requires !std::same_as<std::remove_cvref_t<decltype(*std::data(range))>, bool>;
+};
+
 /// A view of type V (as deduced from V&&) stays valid after the full expression: an lvalue, or a
 /// temporary that does not own its elements.
 template <class V>
@@ -83,10 +92,12 @@ class tensor_view {
   ///         of a tensor that has elements.
   tensor_view(T* data, std::span<const std::int64_t> extents) : data_(data) {
     set_extents(extents);
+    constexpr std::int64_t most = (std::numeric_limits<std::int64_t>::max)();
     std::int64_t stride = 1;
     for (int r = rank_ - 1; r >= 0; --r) {
       strides_[r] = stride;
-      stride *= (std::max)(extents_[r], std::int64_t{1});
+      const std::int64_t extent = (std::max)(extents_[r], std::int64_t{1});
+      if (stride <= most / extent) stride *= extent;  // more only in an empty tensor
     }
   }
   tensor_view(T* data, std::initializer_list<std::int64_t> extents)
@@ -94,7 +105,8 @@ class tensor_view {
 
   /// Strides in elements, of any sign; those of dimensions with extent 0 or 1 mean nothing.
   ///
-  /// Throws  as above, and error when there are not as many strides as extents.
+  /// Throws  as above, and error when there are not as many strides as extents, or when an element
+  ///         lies further than 2^63 - 1 bytes from the first.
   tensor_view(T* data, std::span<const std::int64_t> extents, std::span<const std::int64_t> strides)
       : data_(data) {
     set_extents(extents);
@@ -103,10 +115,27 @@ class tensor_view {
                    " strides are given for shape " + detail::shape_text(extents));
     }
     std::copy(strides.begin(), strides.end(), strides_);
+    check_reach();
   }
   tensor_view(T* data, std::initializer_list<std::int64_t> extents,
               std::initializer_list<std::int64_t> strides)
       : tensor_view(data, as_span(extents), as_span(strides)) {}
+
+  /// The same from extents and strides of any integer type.
+  ///
+  ///   tensor_view<float> w(tensor.data, std::span(tensor.sizes, 4), std::span(tensor.strides, 4));
+  ///
+  /// Throws  as above, and error for an integer over 2^63 - 1.
+  template <integer_range Extents>
+  requires(!std::convertible_to<const Extents&, std::span<const std::int64_t>>)
+      tensor_view(T* data, const Extents& extents)
+      : tensor_view(data, std::span<const std::int64_t>(widened(extents))) {}
+  template <integer_range Extents, integer_range Strides>
+  requires(!std::convertible_to<const Extents&, std::span<const std::int64_t>> ||
+           !std::convertible_to<const Strides&, std::span<const std::int64_t>>)
+      tensor_view(T* data, const Extents& extents, const Strides& strides)
+      : tensor_view(data, std::span<const std::int64_t>(widened(extents)),
+                    std::span<const std::int64_t>(widened(strides))) {}
 
   /// Any tensor that an adaptor knows, given as an lvalue (a temporary owner would leave the view
   /// dangling and does not compile).
@@ -134,6 +163,9 @@ class tensor_view {
   /// Elements: the product of the extents, 1 for rank 0.
   std::int64_t size() const noexcept {
     std::int64_t n = 1;
+    for (int r = 0; r < rank_; ++r) {
+      if (extents_[r] == 0) return 0;  // first: the other extents may be of any size then
+    }
     for (int r = 0; r < rank_; ++r) n *= extents_[r];
     return n;
   }
@@ -168,6 +200,41 @@ class tensor_view {
  private:
   static std::span<const std::int64_t> as_span(std::initializer_list<std::int64_t> list) noexcept {
     return {list.begin(), list.size()};
+  }
+
+  template <class R>
+  static std::vector<std::int64_t> widened(const R& range) {
+    using integer = std::remove_cvref_t<decltype(*std::data(range))>;
+    std::vector<std::int64_t> out;
+    out.reserve(std::size(range));
+    for (std::size_t i = 0; i < std::size(range); ++i) {
+      const integer value = std::data(range)[i];
+      if constexpr (std::is_unsigned_v<integer> && sizeof(integer) >= sizeof(std::int64_t)) {
+        if (value > static_cast<integer>((std::numeric_limits<std::int64_t>::max)())) {
+          detail::fail("subfed: tensor_view: " + std::to_string(value) +
+                       " is given as an extent or a stride, which is over 2^63 - 1");
+        }
+      }
+      out.push_back(static_cast<std::int64_t>(value));
+    }
+    return out;
+  }
+
+  /// Offsets can be computed, in elements and in bytes.
+  void check_reach() const {
+    if (size() == 0) return;
+    std::int64_t room =
+        (std::numeric_limits<std::int64_t>::max)() / static_cast<std::int64_t>(sizeof(T));
+    for (int r = 0; r < rank_; ++r) {
+      if (extents_[r] == 1) continue;
+      const std::int64_t most = room / (extents_[r] - 1);
+      if (strides_[r] > most || strides_[r] < -most) {
+        detail::fail("subfed: tensor_view: the strides " + detail::shape_text(strides()) +
+                     " of shape " + detail::shape_text(extents()) +
+                     " reach further than 2^63 - 1 bytes");
+      }
+      room -= (extents_[r] - 1) * (strides_[r] < 0 ? -strides_[r] : strides_[r]);
+    }
   }
 
   void set_extents(std::span<const std::int64_t> extents) {
