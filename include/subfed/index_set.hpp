@@ -67,16 +67,19 @@ class basic_index_set {
   /// Throws  error naming the first node that is outside [0, extent) or repeated, with its
   /// positions. Cost    O(n), or O(n log n) when the nodes are not ascending.
   basic_index_set(Index extent, std::span<const Index> nodes) : extent_(checked(extent)) {
-    Index position = 0;
+    std::size_t position = 0;
     for (const Index node : nodes) {
       if (node < 0 || node >= extent_) {
         detail::fail("subfed: index_set: node " + std::to_string(node) + " at position " +
                      std::to_string(position) + " is outside [0, " + std::to_string(extent_) + ")");
       }
-      detail::append_run(runs_, run_type{position, node, Index{1}});
+      // Of extent + 1 nodes one is repeated, and positions behind these may not fit Index.
+      if (std::cmp_less_equal(position, extent_)) {
+        detail::append_run(runs_, run_type{static_cast<Index>(position), node, Index{1}});
+      }
       ++position;
     }
-    size_ = position;
+    size_ = static_cast<Index>(position);
     finish();
   }
   basic_index_set(Index extent, std::initializer_list<Index> nodes)
