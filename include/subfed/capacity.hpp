@@ -31,7 +31,8 @@ enum class rounding { floor, ceil, nearest };
 ///
 /// Remembers how exactly it was given. 0.07 is no binary fraction, so 0.07 * 100
 /// is 7.000000000000001 in double and 7.0000002 in float; a product within the given number's own
-/// rounding error of a whole number counts as that number. A ratio of integers is exact.
+/// rounding error of a whole number, or of a half where halves matter, counts as that. A ratio of
+/// integers is exact, and so is 1.
 class capacity {
  public:
   /// Throws  error when beta is not in (0, 1], NaN included.
@@ -45,10 +46,14 @@ class capacity {
   ///
   /// Throws  error unless 0 < numerator <= denominator < 2^31.
   static constexpr capacity ratio(std::int64_t numerator, std::int64_t denominator) {
-    if (numerator <= 0 || denominator < numerator ||
-        denominator > std::numeric_limits<std::int32_t>::max()) {
+    constexpr std::int64_t largest = (std::numeric_limits<std::int32_t>::max)();
+    if (numerator <= 0 || denominator < numerator) {
       detail::fail("subfed: capacity: the ratio " + std::to_string(numerator) + "/" +
                    std::to_string(denominator) + " is outside (0, 1]");
+    }
+    if (denominator > largest) {
+      detail::fail("subfed: capacity: the denominator of the ratio " + std::to_string(numerator) +
+                   "/" + std::to_string(denominator) + " is over " + std::to_string(largest));
     }
     capacity out(static_cast<double>(numerator) / static_cast<double>(denominator));
     out.numerator_ = numerator;
@@ -57,6 +62,19 @@ class capacity {
   }
 
   constexpr double value() const noexcept { return value_; }
+
+  /// beta (1 - part): what is left of the share without a part of it, which carries part's own
+  /// rounding error.
+  ///
+  /// Throws  error when part is not in [0, 1), or so near to 1 that nothing is left.
+  constexpr capacity without(double part) const {
+    if (part == 0) return *this;
+    if (!detail::in_unit_interval(part)) {
+      detail::fail("subfed: capacity: the part " + spelled(part) + " is outside [0, 1)");
+    }
+    constexpr double epsilon = std::numeric_limits<double>::epsilon();
+    return {value_ * (1 - part), relative_error_ + epsilon / (1 - part)};
+  }
 
   /// Nodes kept of `extent`: beta * extent rounded, then at least `minimum` (but never more than
   /// there are). An extent of 0 keeps 0.
@@ -103,6 +121,7 @@ class capacity {
   }
 
   constexpr std::int64_t of_value(std::int64_t extent, rounding mode) const noexcept {
+    if (value_ == 1) return extent;
     const double product = value_ * static_cast<double>(extent);
     const auto below = static_cast<std::int64_t>(product);
     const double fraction = product - static_cast<double>(below);
@@ -115,7 +134,7 @@ class capacity {
       case rounding::ceil:
         return below + 1;
       default:
-        return below + (fraction >= 0.5 ? 1 : 0);
+        return below + (fraction >= 0.5 - slack ? 1 : 0);
     }
   }
 

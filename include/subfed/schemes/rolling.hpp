@@ -88,8 +88,8 @@ struct rolling {
     if (*overlap != 0 && !detail::in_unit_interval(*overlap)) {
       detail::fail("subfed: rolling: the overlap " + detail::text(*overlap) + " is outside [0, 1]");
     }
-    const double share = where.capacity.value() * (1 - *overlap);
-    return 1 + (share > 0 ? capacity(share).of(where.extent, rounding::floor, 0) : 0);
+    if (*overlap == 1) return 1;
+    return 1 + where.capacity.without(*overlap).of(where.extent, rounding::floor, 0);
   }
 };
 
