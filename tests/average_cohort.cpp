@@ -1,0 +1,583 @@
+// SPDX-License-Identifier: MIT
+#include <subfed/average_cohort.hpp>
+
+#include <subfed/capacity.hpp>
+#include <subfed/draw.hpp>
+#include <subfed/schemes/rolling.hpp>
+#include <support/average_properties.hpp>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <span>
+#include <utility>
+#include <vector>
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
+using subfed::average_cohort;
+using subfed::average_options;
+using subfed::average_report;
+using subfed::bfloat16;
+using subfed::half;
+using subfed::index_set;
+using subfed::submodel;
+using subfed::tensor_view;
+using subfed::tensor_views;
+using subfed::update;
+using support::message_of;
+using support::seeded;
+
+namespace {
+
+const auto at_once = [](const auto& net, const auto& updates, const auto& globals,
+                        const average_options& options) {
+  return support::at_once(net, updates, globals, options);
+};
+
+/// The average of clients that all hold the one element of a model, numbered as they come unless
+/// numbers are given.
+template <class T>
+T mean_of(const std::vector<T>& values, const std::vector<std::uint64_t>& clients = {}) {
+  subfed::model net;
+  net.tensor("x", {1});
+  std::vector<update<T>> updates;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    updates.push_back({submodel(net, {}, {.client = clients.empty() ? i : clients[i]}),
+                       {tensor_view<const T>(&values[i], {1})},
+                       1});
+  }
+  T global{};
+  average_cohort<T>(net, updates, {tensor_view<T>(&global, {1})});
+  return global;
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("one pass gives the averages that were worked out by hand", T, float, double,
+                   half, bfloat16) {
+  support::check_examples<T>(at_once);
+}
+
+TEST_CASE_TEMPLATE("one pass equals the dense loop for any network, nodes, layouts and weights", T,
+                   float, double, half, bfloat16) {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    support::check_against_oracle<T>(seed, {}, at_once);
+  }
+}
+
+TEST_CASE("one pass equals the dense loop under every combination of options") {
+  for (std::uint64_t n = 0; n < 60; ++n) {
+    support::check_against_oracle<float>(1000 + n, support::options_number(n), at_once);
+    support::check_against_oracle<double>(2000 + n, support::options_number(n), at_once);
+  }
+}
+
+TEST_CASE("rows longer than a tile of sums are averaged in all of their parts") {
+  // 5000 columns: several tiles, with runs that begin, end and wrap anywhere in them.
+  for (std::uint64_t seed = 0; seed < 4; ++seed) {
+    INFO("seed ", seed);
+    seeded random(seed);
+    constexpr std::int64_t columns = 5000;
+    subfed::model net;
+    const auto g = net.group("g", columns);
+    net.tensor("x", {2, g});
+    std::vector<float> global(2 * columns, -1);
+    std::vector<float> sum(columns, 0);
+    std::vector<float> weight(columns, 0);
+    std::vector<std::vector<float>> tensors;
+    std::vector<update<float>> updates;
+    for (std::uint64_t c = 0; c < 5; ++c) {
+      const std::int64_t kept = random.between(1, columns);
+      const std::int64_t first = random.between(0, columns - 1);
+      const auto value = static_cast<float>(1 << c);
+      tensors.emplace_back(static_cast<std::size_t>(2 * kept), value);
+      updates.push_back({submodel(net, {index_set::window(columns, first, kept)}, {.client = c}),
+                         {tensor_view<const float>(tensors.back().data(), {2, kept})},
+                         1});
+      for (std::int64_t t = 0; t < kept; ++t) {
+        sum[static_cast<std::size_t>((first + t) % columns)] += value;
+        weight[static_cast<std::size_t>((first + t) % columns)] += 1;
+      }
+    }
+    average_options options;
+    if (seed % 2 == 1) options.on_non_finite = subfed::non_finite::skip_element;
+    average_cohort<float>(net, updates, {tensor_view<float>(global.data(), {2, columns})}, options);
+    std::int64_t wrong = 0;
+    for (std::size_t i = 0; i < global.size(); ++i) {
+      const std::size_t column = i % columns;
+      const float expected = weight[column] > 0 ? sum[column] / weight[column] : -1;
+      wrong += global[i] != expected;
+    }
+    CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("half types are summed wider and rounded once, to nearest even") {
+  const auto b = [](double x) { return bfloat16(x); };
+  const auto h = [](double x) { return half(x); };
+  CHECK(mean_of(std::vector<bfloat16>(512, b(1))).bits == 0x3F80);
+  CHECK(mean_of<bfloat16>({b(1), b(1.0078125)}).bits == 0x3F80);
+  CHECK(mean_of<bfloat16>({b(1.0078125), b(1.015625)}).bits == 0x3F82);
+  CHECK(mean_of(std::vector<half>(4096, h(32))).bits == 0x5000);
+  CHECK(mean_of<half>({h(60000), h(60000), h(24000)}).bits == 0x79DC);
+  CHECK(mean_of(std::vector<half>(4096, h(1))).bits == 0x3C00);
+}
+
+TEST_CASE("float is summed in double: no stall, no cancellation") {
+  CHECK(std::bit_cast<std::uint32_t>(mean_of(std::vector<float>(1000, 0.1f))) == 0x3DCCCCCDu);
+  CHECK(mean_of<float>({3e38f, 3e38f, 3e38f}) == 3e38f);
+  CHECK(mean_of<float>({16777216.0f, 1.0f, 1.0f}) == 5592406.0f);
+}
+
+TEST_CASE("the order of arrival does not show in the bits, for float and for double") {
+  std::array<std::uint64_t, 3> order{0, 1, 2};
+  const std::array<float, 3> singles{1e8f, 1.0f, -1e8f};
+  const std::array<double, 3> doubles{1e16, 1.0, -1e16};
+  std::vector<double> found;
+  do {
+    std::vector<float> f;
+    std::vector<double> d;
+    for (const std::uint64_t c : order) {
+      f.push_back(singles[c]);
+      d.push_back(doubles[c]);
+    }
+    const std::vector<std::uint64_t> clients(order.begin(), order.end());
+    CHECK(std::bit_cast<std::uint32_t>(mean_of(f, clients)) == 0x3EAAAAABu);
+    found.push_back(mean_of(d, clients));
+  } while (std::next_permutation(order.begin(), order.end()));
+  REQUIRE(found.size() == 6);
+  for (const double x : found) CHECK(x == found[0]);
+}
+
+TEST_CASE_TEMPLATE("clients in any order give the same bits, for any numbers and weights", T, float,
+                   double, half) {
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    INFO("seed ", seed);
+    seeded random(seed);
+    const auto value = [](seeded& r) {
+      return T((r.unit() - 0.5) * std::ldexp(1.0, static_cast<int>(r.between(-10, 10))));
+    };
+    const auto weight = [](seeded& r) { return r.unit() + 0.01; };
+    support::cohort<T> group{random, support::random_network(random), 6, value, weight};
+    auto updates = group.updates();
+    const auto options = support::options_number(seed);
+    const auto before = group.elements();
+    const average_report report = at_once(group.net, updates, group.global_views(), options);
+    const auto expected = group.elements();
+    for (int again = 0; again < 4; ++again) {
+      random.shuffle(updates);
+      for (std::size_t t = 0; t < group.globals.size(); ++t) {
+        group.globals[t].fill(
+            [&](std::int64_t n) { return before[t][static_cast<std::size_t>(n)]; });
+      }
+      support::check_report(at_once(group.net, updates, group.global_views(), options), report);
+      for (std::size_t t = 0; t < expected.size(); ++t) {
+        CHECK(support::same_bits(group.globals[t].elements(), expected[t]));
+      }
+    }
+  }
+}
+
+TEST_CASE("the layout of any tensor does not show in the bits") {
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    INFO("seed ", seed);
+    seeded random(seed);
+    const auto value = [](seeded& r) { return static_cast<float>(r.unit() - 0.5); };
+    const auto weight = [](seeded& r) { return r.unit() + 0.01; };
+    support::cohort<float> group{random, support::random_network(random), 5, value, weight};
+    const auto before = group.elements();
+    at_once(group.net, group.updates(), group.global_views(), {});
+    const auto expected = group.elements();
+
+    std::vector<support::strided<float>> globals;
+    for (std::size_t t = 0; t < before.size(); ++t) {
+      globals.emplace_back(support::random_layout(random, group.globals[t].extents()));
+      globals.back().fill([&](std::int64_t n) { return before[t][static_cast<std::size_t>(n)]; });
+      for (auto& c : group.clients) {
+        const auto own = c.tensors[t].elements();
+        support::strided<float> other(support::random_layout(random, c.tensors[t].extents()));
+        other.fill([&](std::int64_t n) { return own[static_cast<std::size_t>(n)]; });
+        c.tensors[t] = other;
+      }
+    }
+    std::vector<tensor_view<float>> views;
+    for (auto& g : globals) views.push_back(g.view());
+    at_once(group.net, group.updates(), views, {});
+    for (std::size_t t = 0; t < expected.size(); ++t) {
+      CHECK(support::same_bits(globals[t].elements(), expected[t]));
+      CHECK(globals[t].rest_untouched());
+    }
+  }
+}
+
+TEST_CASE("whoever holds an element alone gives it its value, whatever the weight") {
+  // Clients with one window each that do not meet; weights without a short binary fraction.
+  support::for_all("x w / w is within one rounding of x", [] {
+    const auto weight = *rc::gen::suchThat(rc::gen::arbitrary<double>(),
+                                           [](double w) { return w > 1e-100 && w < 1e100; });
+    const auto x = *rc::gen::map(rc::gen::inRange(-1000000, 1000000),
+                                 [](int n) { return static_cast<float>(n) / 977; });
+    subfed::model net;
+    const auto g = net.group("g", 2);
+    net.tensor("x", {g});
+    const float other = 1;
+    float global[2] = {5, 6};
+    const std::vector<update<float>> updates{{submodel(net, {index_set(2, {1})}, {.client = 0}),
+                                              {tensor_view<const float>(&x, {1})},
+                                              weight},
+                                             {submodel(net, {index_set(2, {0})}, {.client = 1}),
+                                              {tensor_view<const float>(&other, {1})},
+                                              0.1}};
+    average_cohort<float>(net, updates, {tensor_view<float>(global, {2})});
+    RC_ASSERT(global[1] == x);
+    RC_ASSERT(global[0] == 1.0f);
+  });
+}
+
+TEST_CASE("elements that nobody holds keep their bits: NaN payloads, -0, denormal numbers") {
+  subfed::model net;
+  const auto g = net.group("g", 6);
+  net.tensor("x", {g});
+  const std::vector<std::uint32_t> odd{0x7FC12345u, 0xFFA00001u, 0x80000000u,
+                                       0x00000001u, 0x7F800000u, 0x3F800000u};
+  const float value = 2;
+  for (const auto divide_by : {subfed::divisor::holders, subfed::divisor::cohort}) {
+    for (const double weight : {0.0, 1.0}) {
+      std::vector<float> global;
+      for (const std::uint32_t bits : odd) global.push_back(std::bit_cast<float>(bits));
+      const std::vector<update<float>> updates{
+          {submodel(net, {index_set(6, {5})}), {tensor_view<const float>(&value, {1})}, weight}};
+      average_options options;
+      options.divide_by = divide_by;
+      const auto report =
+          average_cohort<float>(net, updates, {tensor_view<float>(global.data(), {6})}, options);
+      support::check_report(
+          report, {.clients = 1, .held = weight > 0 ? 1 : 0, .unheld = weight > 0 ? 5 : 6});
+      for (std::size_t i = 0; i < 5; ++i) CHECK(std::bit_cast<std::uint32_t>(global[i]) == odd[i]);
+      CHECK(global[5] == (weight > 0 ? 2.0f : 1.0f));
+    }
+  }
+}
+
+TEST_CASE("[Cheng, Alg. 1] is one scatter_add a client and one division by their number") {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    INFO("seed ", seed);
+    seeded random(seed);
+    support::cohort<double> group{random, support::random_network(random), random.between(1, 6),
+                                  support::small_integer<double>, [](seeded&) { return 1.0; }};
+    average_options options;
+    options.divide_by = subfed::divisor::cohort;
+    options.content = subfed::content::deltas;
+    options.step = 0.75;
+    std::vector<std::vector<double>> expected = group.elements();
+    std::vector<std::vector<char>> held;
+    for (const auto& tensor : expected) held.emplace_back(tensor.size(), 0);
+    for (std::size_t t = 0; t < expected.size(); ++t) {
+      std::vector<double> sum(expected[t].size(), 0);
+      for (const auto& c : group.clients) {
+        subfed::scatter_add(c.tensors[t].view(), c.sub[subfed::tensor_id(t)],
+                            tensor_view<double>(sum.data(), group.globals[t].extents()));
+      }
+      const auto m = static_cast<double>(group.clients.size());
+      for (std::size_t i = 0; i < sum.size(); ++i) expected[t][i] += options.step / m * sum[i];
+    }
+    at_once(group.net, group.updates(), group.global_views(), options);
+    const auto found = group.elements();
+    for (std::size_t t = 0; t < expected.size(); ++t) {
+      for (std::size_t i = 0; i < expected[t].size(); ++i) {
+        CHECK(found[t][i] == doctest::Approx(expected[t][i]).epsilon(1e-14));
+      }
+    }
+  }
+}
+
+TEST_CASE("deltas and parameters are two ways to say the same") {
+  for (std::uint64_t n = 0; n < 20; ++n) {
+    INFO("seed ", n);
+    seeded random(n);
+    support::cohort<double> group{random, support::random_network(random), random.between(1, 5),
+                                  support::small_integer<double>, support::dyadic_weight};
+    average_options options = support::options_number(n % 2);
+    options.step = n % 3 == 0 ? 0.5 : 1;
+    const auto before = group.elements();
+    at_once(group.net, group.updates(), group.global_views(), options);
+    const auto expected = group.elements();
+
+    for (std::size_t t = 0; t < before.size(); ++t) {
+      group.globals[t].fill([&](std::int64_t i) { return before[t][static_cast<std::size_t>(i)]; });
+      for (auto& c : group.clients) {
+        // Every element apart: a source with stride 0 cannot hold differences.
+        const auto own = c.tensors[t].elements();
+        const auto numbers = oracle::global_numbers(group.plan, group.plan.tensors[t], c.holds);
+        support::strided<double> deltas(support::random_layout(random, c.tensors[t].extents()));
+        deltas.fill([&](std::int64_t l) {
+          const auto i = static_cast<std::size_t>(l);
+          return numbers[i] < 0 ? own[i] : own[i] - before[t][static_cast<std::size_t>(numbers[i])];
+        });
+        c.tensors[t] = deltas;
+      }
+    }
+    options.content = subfed::content::deltas;
+    at_once(group.net, group.updates(), group.global_views(), options);
+    const auto found = group.elements();
+    for (std::size_t t = 0; t < expected.size(); ++t) {
+      for (std::size_t i = 0; i < expected[t].size(); ++i) {
+        CHECK(found[t][i] == doctest::Approx(expected[t][i]).epsilon(1e-13));
+      }
+    }
+  }
+}
+
+TEST_CASE("an update that differs changes exactly the elements that the client holds") {
+  subfed::model net;
+  const auto out = net.group("out", 512);
+  const auto in = net.group("in", 512);
+  net.tensor("conv.weight", {out, in, 3, 3});
+  const auto sub = submodel(net, {index_set::prefix(512, 256), index_set::prefix(512, 256)});
+  std::vector<float> global(512 * 512 * 9, 1);
+  const std::vector<float> local(256 * 256 * 9, 2);
+  const std::vector<update<float>> updates{
+      {sub, {tensor_view<const float>(local.data(), {256, 256, 3, 3})}, 1}};
+  const auto report =
+      average_cohort<float>(net, updates, {tensor_view<float>(global.data(), {512, 512, 3, 3})});
+  CHECK(std::count(global.begin(), global.end(), 2.0f) == 589824);
+  CHECK(std::count(global.begin(), global.end(), 1.0f) == 512 * 512 * 9 - 589824);
+  CHECK(report.held == 589824);
+}
+
+TEST_CASE("capacities down to one node: the rest of the model stays") {
+  subfed::model net;
+  const auto a = net.group("a", 10);
+  const auto b = net.group("b", 3);
+  net.tensor("x", {a, b});
+  const auto sub = subfed::draw(net, subfed::rolling{}, {.round = 12, .capacity = 0.001});
+  REQUIRE(sub.size() == 1);
+  std::vector<float> global(30, 1);
+  const float value = 4;
+  const std::vector<update<float>> updates{{sub, {tensor_view<const float>(&value, {1, 1})}, 3}};
+  average_cohort<float>(net, updates, {tensor_view<float>(global.data(), {10, 3})});
+  for (std::size_t i = 0; i < 30; ++i) CHECK(global[i] == (i == 2 * 3 + 0 ? 4 : 1));
+}
+
+TEST_CASE("data need no alignment beyond that of its type") {
+  alignas(32) float buffer[16] = {};
+  alignas(32) double wide[16] = {};
+  subfed::model net;
+  const auto g = net.group("g", 8);
+  net.tensor("x", {g});
+  const auto full = submodel::full(net);
+  std::iota(buffer + 1, buffer + 9, 1.0f);
+  std::iota(wide + 1, wide + 9, 1.0);
+  alignas(32) float global[16] = {};
+  alignas(32) double wide_global[16] = {};
+  const std::vector<update<float>> updates{{full, {tensor_view<const float>(buffer + 1, {8})}, 1}};
+  const std::vector<update<double>> wide_updates{
+      {full, {tensor_view<const double>(wide + 1, {8})}, 1}};
+  average_cohort<float>(net, updates, {tensor_view<float>(global + 3, {8})});
+  average_cohort<double>(net, wide_updates, {tensor_view<double>(wide_global + 3, {8})});
+  for (int i = 0; i < 8; ++i) {
+    CHECK(global[3 + i] == static_cast<float>(i + 1));
+    CHECK(wide_global[3 + i] == i + 1);
+  }
+}
+
+TEST_CASE("offsets have 64 bits: a tensor of more than 2^32 elements") {
+#if defined(__linux__)
+  // 70000 x 70000 floats of address space; only the pages of a few elements are ever there.
+  constexpr std::int64_t n = 70000;
+  constexpr std::size_t bytes = std::size_t{n} * n * sizeof(float);
+  void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) {
+    MESSAGE("skipped: this system does not give 20 GB of address space");
+    return;
+  }
+  auto* const global = static_cast<float*>(memory);
+  subfed::model net;
+  const auto rows = net.group("rows", n);
+  const auto columns = net.group("columns", n);
+  net.tensor("x", {rows, columns});
+  CHECK(net.size() == n * n);
+  const float first[4] = {1, 2, 3, 4};
+  const float second[1] = {10};
+  const std::vector<update<float>> updates{
+      {submodel(net, {index_set(n, {0, n - 1}), index_set(n, {1, n - 2})}, {.client = 0}),
+       {tensor_view<const float>(first, {2, 2})},
+       1},
+      {submodel(net, {index_set(n, {n - 1}), index_set(n, {n - 2})}, {.client = 1}),
+       {tensor_view<const float>(second, {1, 1})},
+       1}};
+  const auto report = average_cohort<float>(net, updates, {tensor_view<float>(global, {n, n})});
+  CHECK(global[1] == 1);
+  CHECK(global[n - 2] == 2);
+  CHECK(global[(n - 1) * n + 1] == 3);
+  CHECK(global[(n - 1) * n + n - 2] == 7);
+  CHECK(global[((n - 1) * n + n - 2) % (std::int64_t{1} << 32)] == 0);
+  support::check_report(report, {.clients = 2, .held = 4, .unheld = n * n - 4});
+
+  // The same as a client's tensor: global and local change places.
+  subfed::model small;
+  small.tensor("y", {2, 2});
+  const tensor_view<const float> corners(global + 1, {2, 2}, {(n - 1) * n, n - 3});
+  float out[4] = {};
+  const std::vector<update<float>> one{{submodel::full(small), {corners}, 1}};
+  average_cohort<float>(small, one, {tensor_view<float>(out, {2, 2})});
+  CHECK(out[0] == 1);
+  CHECK(out[1] == 2);
+  CHECK(out[2] == 3);
+  CHECK(out[3] == 7);
+  munmap(memory, bytes);
+#else
+  MESSAGE("skipped: no sparse memory on this system");
+#endif
+}
+
+TEST_CASE("a cohort that is refused leaves every element as it was and says why") {
+  support::refusal_setting s;
+  std::vector<update<float>> updates{s.update({0, 1}, 3, 7), s.update({1, 2}, 5, 7)};
+  average_options options;
+  const auto refused = [&] {
+    const std::string message =
+        message_of([&] { average_cohort<float>(s.net, updates, s.globals(), options); });
+    CHECK(s.untouched());
+    return message;
+  };
+
+  SUBCASE("no update at all") {
+    updates.clear();
+    CHECK(refused() == "subfed: average: the cohort is empty: there is no update to average");
+  }
+  SUBCASE("a negative weight") {
+    updates[1].weight = -1;
+    CHECK(refused().find("the weight is -1, expected a finite number that is not negative") !=
+          std::string::npos);
+  }
+  SUBCASE("a weight that is no number, or infinite") {
+    for (const double bad :
+         {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(),
+          -std::numeric_limits<double>::infinity()}) {
+      updates[1].weight = bad;
+      CHECK(refused().find("the weight is not finite, expected a finite number") !=
+            std::string::npos);
+    }
+  }
+  SUBCASE("a submodel of another model") {
+    subfed::model other;
+    other.group("g", 3);
+    updates[1].sub = submodel(other, {index_set(3, {1, 2})}, {.round = 7, .client = 5});
+    CHECK(refused() == "subfed: average: the submodel of client 5 of round 7 is of another model");
+  }
+  SUBCASE("a tensor too few") {
+    updates[1].tensors = {tensor_view<const float>(s.client_w.data(), {2, 2})};
+    CHECK(refused() == "subfed: average: 1 client tensors are given for a model of 2");
+  }
+  SUBCASE("a client's tensor of another shape") {
+    updates[1].tensors = {tensor_view<const float>(s.client_w.data(), {2, 2}),
+                          tensor_view<const float>(s.client_b.data(), {3})};
+    CHECK(refused() == "subfed: average: the client tensor 'b' has shape (3,), expected (2,)");
+  }
+  SUBCASE("a value that is not finite") {
+    options.on_non_finite = subfed::non_finite::refuse;
+    for (const float bad :
+         {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
+          -std::numeric_limits<float>::infinity()}) {
+      std::vector<float> w{1, 2, 3, bad};
+      updates[1].tensors = {tensor_view<const float>(w.data(), {2, 2}),
+                            tensor_view<const float>(s.client_b.data(), {2})};
+      CHECK(refused() ==
+            "subfed: average: client 5 of round 7 has a value that is not finite in tensor 'w', at "
+            "global element (2, 1)");
+    }
+  }
+  SUBCASE("an update of another round") {
+    options.round = 8;
+    CHECK(refused() == "subfed: average: the update of client 3 of round 7 is not of round 8");
+  }
+  SUBCASE("a second update of a client") {
+    options.round = 7;
+    updates.push_back(s.update({0}, 3, 7));
+    CHECK(refused() ==
+          "subfed: average: the update of client 3 of round 7 is the second one of that client");
+  }
+  SUBCASE("a step that is not finite") {
+    options.step = std::numeric_limits<double>::quiet_NaN();
+    CHECK(refused() == "subfed: average: the step is not finite");
+  }
+
+  // What was refused leaves nothing behind.
+  updates = {s.update({0, 1}, 3, 7), s.update({1, 2}, 5, 7)};
+  average_cohort<float>(s.net, updates, s.globals());
+  CHECK(s.global_b == std::vector<float>{70, 75, 80});
+}
+
+TEST_CASE("global tensors that are refused are not written to") {
+  support::refusal_setting s;
+  const std::vector<update<float>> updates{s.update({0, 1}, 3), s.update({1, 2}, 5)};
+  const tensor_view<float> w(s.global_w.data(), {3, 2});
+  const tensor_view<float> b(s.global_b.data(), {3});
+  const auto refused = [&](const tensor_views<float>& globals) {
+    const std::string message = message_of([&] { average_cohort<float>(s.net, updates, globals); });
+    CHECK(s.untouched());
+    return message;
+  };
+  CHECK(refused({w}) == "subfed: average: 1 global tensors are given for a model of 2");
+  CHECK(refused({w, w}) ==
+        "subfed: average: the global tensor 'b' has shape (3, 2), expected (3,)");
+  CHECK(refused({w, tensor_view<float>(s.global_b.data(), {3}, {0})}) ==
+        "subfed: average: the global tensor 'b' of shape (3,) and strides (0,) is written to, but "
+        "has several indices for one element");
+  CHECK(refused({tensor_view<float>(s.global_w.data(), {3, 2}, {1, 1}), b})
+            .find("has several indices for one element") != std::string::npos);
+
+  // A client's tensor in the memory of the global one.
+  std::vector<update<float>> own = updates;
+  own[1].tensors = {tensor_view<const float>(s.client_w.data(), {2, 2}),
+                    tensor_view<const float>(s.global_b.data() + 1, {2})};
+  CHECK(message_of([&] {
+          average_cohort<float>(s.net, own, {w, b});
+        }) == "subfed: average: the global and the local tensor 'b' overlap in memory");
+  CHECK(s.untouched());
+}
+
+TEST_CASE("a client's tensor may be broadcast, and a global tensor of one element have stride 0") {
+  subfed::model net;
+  const auto g = net.group("g", 3);
+  net.tensor("x", {g, 1});
+  const float value = 5;
+  std::vector<float> global{1, 2, 3};
+  const std::vector<update<float>> updates{{submodel(net, {index_set(3, {2, 0})}),
+                                            {tensor_view<const float>(&value, {2, 1}, {0, 0})},
+                                            1}};
+  average_cohort<float>(net, updates, {tensor_view<float>(global.data(), {3, 1}, {1, 0})});
+  CHECK(global == std::vector<float>{5, 2, 5});
+}
+
+TEST_CASE("a round that is asked for lets the right updates through") {
+  support::refusal_setting s;
+  const std::vector<update<float>> updates{s.update({0, 1}, 3, 7), s.update({1, 2}, 5, 7)};
+  average_options options;
+  options.round = 7;
+  support::check_report(average_cohort<float>(s.net, updates, s.globals(), options),
+                        {.clients = 2, .held = 9});
+  CHECK(s.global_b == std::vector<float>{70, 75, 80});
+}
+
+TEST_CASE("without a round, repeats are the caller's business: all of them count") {
+  subfed::model net;
+  net.tensor("x", {1});
+  const float two = 2;
+  const float eight = 8;
+  float global = 0;
+  const std::vector<update<float>> updates{
+      {submodel(net, {}, {.client = 1}), {tensor_view<const float>(&two, {1})}, 1},
+      {submodel(net, {}, {.client = 1}), {tensor_view<const float>(&two, {1})}, 1},
+      {submodel(net, {}, {.client = 2}), {tensor_view<const float>(&eight, {1})}, 1}};
+  average_cohort<float>(net, updates, {tensor_view<float>(&global, {1})});
+  CHECK(global == 4);
+}

@@ -1,0 +1,552 @@
+// SPDX-License-Identifier: MIT
+#include <subfed/selective_average.hpp>
+
+#include <subfed/average_cohort.hpp>
+#include <subfed/draw.hpp>
+#include <subfed/schemes/rolling.hpp>
+#include <support/average_properties.hpp>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+using subfed::average_options;
+using subfed::average_report;
+using subfed::bfloat16;
+using subfed::half;
+using subfed::index_set;
+using subfed::non_finite;
+using subfed::selective_average;
+using subfed::submodel;
+using subfed::tensor_view;
+using subfed::tensor_views;
+using support::message_of;
+using support::seeded;
+
+namespace {
+
+const auto streamed = [](const auto& net, const auto& updates, const auto& globals,
+                         const average_options& options) {
+  return support::streamed(net, updates, globals, options);
+};
+
+/// Numbers whose weighted sums are exact in double but whose averages are not.
+template <class T>
+support::cohort<T> exact_cohort(seeded& random, std::int64_t clients) {
+  return {random, support::random_network(random), clients, support::small_integer<T>,
+          support::dyadic_weight};
+}
+
+/// As exact_cohort, now and then with a NaN or an infinity.
+template <class T>
+support::cohort<T> cohort_with_bad_elements(seeded& random, std::int64_t clients) {
+  const auto value = [](seeded& r) {
+    if (r.one_in(10)) return T(std::numeric_limits<double>::quiet_NaN());
+    if (r.one_in(20)) return T(std::numeric_limits<double>::infinity());
+    return support::small_integer<T>(r);
+  };
+  return {random, support::random_network(random), clients, value, support::dyadic_weight};
+}
+
+/// The average of some of a cohort's clients, without finish().
+template <class T>
+selective_average<T> mean_of(const support::cohort<T>& group, const std::vector<std::size_t>& which,
+                             const average_options& options) {
+  selective_average<T> mean(group.net, options);
+  for (const std::size_t c : which) {
+    const auto update = group.clients[c].update();
+    mean.add(update.sub, update.tensors, update.weight);
+  }
+  return mean;
+}
+
+/// What an average writes over the cohort's global tensors, which stay as they are.
+template <class T>
+std::vector<std::vector<T>> written_by(const selective_average<T>& mean,
+                                       const support::cohort<T>& group, average_report& report) {
+  support::cohort<T> copy = group;
+  report = mean.finish(tensor_views<T>(copy.global_views()));
+  return copy.elements();
+}
+
+template <class T>
+void check_same(const selective_average<T>& a, const selective_average<T>& b,
+                const support::cohort<T>& group) {
+  average_report of_a;
+  average_report of_b;
+  const auto from_a = written_by(a, group, of_a);
+  const auto from_b = written_by(b, group, of_b);
+  support::check_report(of_a, of_b);
+  for (std::size_t t = 0; t < from_a.size(); ++t) CHECK(support::same_bits(from_a[t], from_b[t]));
+}
+
+/// One element, one client after the other.
+template <class T>
+T mean_of_element(const std::vector<T>& values) {
+  subfed::model net;
+  net.tensor("x", {1});
+  selective_average<T> mean(net);
+  for (const T& x : values) mean.add(submodel(net, {}), {tensor_view<const T>(&x, {1})});
+  T global{};
+  mean.finish({tensor_view<T>(&global, {1})});
+  return global;
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("streaming gives the averages that were worked out by hand", T, float, double,
+                   half, bfloat16) {
+  support::check_examples<T>(streamed);
+}
+
+TEST_CASE_TEMPLATE("streaming equals the dense loop for any network, nodes, layouts and weights", T,
+                   float, double, half, bfloat16) {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    support::check_against_oracle<T>(seed, {}, streamed);
+  }
+}
+
+TEST_CASE("streaming equals the dense loop under every combination of options") {
+  for (std::uint64_t n = 0; n < 60; ++n) {
+    support::check_against_oracle<float>(1000 + n, support::options_number(n), streamed);
+    support::check_against_oracle<double>(2000 + n, support::options_number(n), streamed);
+  }
+}
+
+TEST_CASE_TEMPLATE("streaming in any order gives the bits of one pass where sums are exact", T,
+                   float, double, half, bfloat16) {
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    INFO("seed ", seed);
+    seeded random(seed);
+    const auto options = support::options_number(seed);
+    const auto group = options.on_non_finite == non_finite::propagate
+                           ? exact_cohort<T>(random, random.between(1, 6))
+                           : cohort_with_bad_elements<T>(random, random.between(1, 6));
+    support::cohort<T> one_pass = group;
+    const auto expected =
+        support::at_once(group.net, group.updates(), one_pass.global_views(), options);
+    auto updates = group.updates();
+    for (int again = 0; again < 3; ++again) {
+      random.shuffle(updates);
+      support::cohort<T> copy = group;
+      support::check_report(streamed(group.net, updates, copy.global_views(), options), expected);
+      for (std::size_t t = 0; t < copy.globals.size(); ++t) {
+        CHECK(support::same_bits(copy.globals[t].elements(), one_pass.globals[t].elements()));
+      }
+    }
+  }
+}
+
+TEST_CASE("float, half and bfloat16 are summed in double and rounded once") {
+  CHECK(std::bit_cast<std::uint32_t>(mean_of_element(std::vector<float>(1000, 0.1f))) ==
+        0x3DCCCCCDu);
+  CHECK(mean_of_element(std::vector<bfloat16>(512, bfloat16(1.0))).bits == 0x3F80);
+  CHECK(mean_of_element<bfloat16>({bfloat16(1.0), bfloat16(1.0078125)}).bits == 0x3F80);
+  CHECK(mean_of_element<bfloat16>({bfloat16(1.0078125), bfloat16(1.015625)}).bits == 0x3F82);
+  CHECK(mean_of_element(std::vector<half>(4096, half(32.0))).bits == 0x5000);
+  CHECK(mean_of_element<half>({half(60000.0), half(60000.0), half(24000.0)}).bits == 0x79DC);
+  CHECK(mean_of_element(std::vector<half>(4096, half(1.0))).bits == 0x3C00);
+}
+
+TEST_CASE("float in any order of calls: 1e8, 1, -1e8 is a third") {
+  std::array<float, 3> values{-1e8f, 1.0f, 1e8f};
+  std::sort(values.begin(), values.end());
+  int orders = 0;
+  do {
+    CHECK(std::bit_cast<std::uint32_t>(
+              mean_of_element(std::vector<float>(values.begin(), values.end()))) == 0x3EAAAAABu);
+    ++orders;
+  } while (std::next_permutation(values.begin(), values.end()));
+  CHECK(orders == 6);
+}
+
+TEST_CASE("the same calls in the same order give the same bits, for double too") {
+  CHECK(mean_of_element<double>({1e16, 1, -1e16}) == mean_of_element<double>({1e16, 1, -1e16}));
+  seeded random(5);
+  const auto value = [](seeded& r) { return r.unit() - 0.5; };
+  const support::cohort<double> group{random, support::random_network(random), 6, value,
+                                      [](seeded& r) { return r.unit(); }};
+  const std::vector<std::size_t> all{0, 1, 2, 3, 4, 5};
+  check_same(mean_of(group, all, {}), mean_of(group, all, {}), group);
+}
+
+TEST_CASE("without any update nothing is written and everything is unheld") {
+  subfed::model net;
+  const auto g = net.group("g", 2);
+  net.tensor("x", {g});
+  std::vector<float> global{5, 6};
+  const selective_average<float> mean(net);
+  const auto report = mean.finish({tensor_view<float>(global.data(), {2})});
+  support::check_report(report, {.unheld = 2});
+  CHECK(global == std::vector<float>{5, 6});
+}
+
+TEST_CASE("finish leaves the state: more may be added, and it may be called again") {
+  subfed::model net;
+  const auto g = net.group("g", 3);
+  net.tensor("x", {g});
+  selective_average<double> mean(net);
+  const std::vector<double> a{2, 4};
+  const std::vector<double> b{6, 8};
+  mean.add(submodel(net, {index_set(3, {0, 1})}), {tensor_view<const double>(a.data(), {2})});
+  std::vector<double> global{1, 1, 1};
+  mean.finish({tensor_view<double>(global.data(), {3})});
+  CHECK(global == std::vector<double>{2, 4, 1});
+  mean.add(submodel(net, {index_set(3, {1, 2})}), {tensor_view<const double>(b.data(), {2})});
+  for (int again = 0; again < 2; ++again) {
+    global = {1, 1, 1};
+    mean.finish({tensor_view<double>(global.data(), {3})});
+    CHECK(global == std::vector<double>{2, 5, 8});
+  }
+}
+
+TEST_CASE("an update may be gone after add") {
+  subfed::model net;
+  const auto g = net.group("g", 2);
+  net.tensor("x", {g});
+  selective_average<float> mean(net);
+  {
+    const std::vector<float> gone{3, 4};
+    mean.add(submodel(net, {index_set::full(2)}), {tensor_view<const float>(gone.data(), {2})});
+  }
+  std::vector<float> global{0, 0};
+  mean.finish({tensor_view<float>(global.data(), {2})});
+  CHECK(global == std::vector<float>{3, 4});
+}
+
+TEST_CASE_TEMPLATE("merging parts of a cohort is adding all of it", T, float, double, half) {
+  for (std::uint64_t seed = 0; seed < 30; ++seed) {
+    INFO("seed ", seed);
+    seeded random(seed);
+    average_options options = support::options_number(seed);
+    if (seed % 2 == 0) options.on_non_finite = non_finite::skip_element;
+    const auto group = options.on_non_finite == non_finite::propagate
+                           ? exact_cohort<T>(random, 6)
+                           : cohort_with_bad_elements<T>(random, 6);
+    const auto whole = mean_of(group, {0, 1, 2, 3, 4, 5}, options);
+    const auto a = mean_of(group, {0, 4}, options);
+    const auto b = mean_of(group, {1, 5, 3}, options);
+    const auto c = mean_of(group, {2}, options);
+    const selective_average<T> zero(group.net, options);
+
+    auto ab = a;
+    ab.merge(b);
+    auto ba = b;
+    ba.merge(a);
+    check_same(ab, ba, group);  // commutes
+    check_same(ab, mean_of(group, {0, 4, 1, 5, 3}, options), group);
+
+    auto ab_c = ab;
+    ab_c.merge(c);
+    auto bc = b;
+    bc.merge(c);
+    auto a_bc = a;
+    a_bc.merge(bc);
+    check_same(ab_c, a_bc, group);  // associates
+    check_same(ab_c, whole, group);
+
+    auto with_zero = whole;
+    with_zero.merge(zero);
+    check_same(with_zero, whole, group);  // an empty average is zero
+    auto from_zero = zero;
+    from_zero.merge(whole);
+    check_same(from_zero, whole, group);
+  }
+}
+
+TEST_CASE("merging an average with itself is adding its updates twice") {
+  for (std::uint64_t seed = 0; seed < 30; ++seed) {
+    INFO("seed ", seed);
+    seeded random(seed);
+    average_options options = support::options_number(seed);
+    if (seed % 2 == 0) options.on_non_finite = non_finite::skip_element;
+    const auto group = options.on_non_finite == non_finite::propagate
+                           ? exact_cohort<float>(random, 3)
+                           : cohort_with_bad_elements<float>(random, 3);
+    auto doubled = mean_of(group, {0, 1, 2}, options);
+    doubled.merge(doubled);
+    check_same(doubled, mean_of(group, {0, 1, 2, 0, 1, 2}, options), group);
+  }
+}
+
+TEST_CASE("an element left out by one shard is divided by the holders of all shards") {
+  subfed::model net;
+  const auto g = net.group("g", 3);
+  net.tensor("x", {g});
+  const auto full = submodel::full(net);
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> a{1, nan, 3};
+  const std::vector<float> b{5, 6, nan};
+  const std::vector<float> c{3, 8, nan};
+  average_options options;
+  options.on_non_finite = non_finite::skip_element;
+  selective_average<float> east(net, options);
+  selective_average<float> west(net, options);
+  east.add(full, {tensor_view<const float>(a.data(), {3})}, 2);
+  west.add(full, {tensor_view<const float>(b.data(), {3})}, 2);
+  west.add(full, {tensor_view<const float>(c.data(), {3})}, 6);
+  east.merge(west);
+  std::vector<float> global{0, 0, 0};
+  const auto report = east.finish({tensor_view<float>(global.data(), {3})});
+  CHECK(global == std::vector<float>{3, 7.5, 3});
+  support::check_report(report, {.clients = 3, .skipped_elements = 3, .held = 3});
+}
+
+TEST_CASE("holders and values that RapidCheck comes up with are averaged by definition") {
+  support::for_all("sum of w x over sum of w, per node", [] {
+    const auto clients = *rc::gen::container<std::vector<std::tuple<int, int, int>>>(
+        rc::gen::tuple(rc::gen::inRange(0, 32), rc::gen::inRange(-50, 50), rc::gen::inRange(0, 5)));
+    subfed::model net;
+    const auto g = net.group("g", 5);
+    net.tensor("x", {g});
+    selective_average<double> mean(net);
+    double sum[5] = {};
+    double weights[5] = {};
+    for (const auto& [mask, value, weight] : clients) {
+      std::vector<std::int64_t> nodes;
+      std::vector<double> values;
+      for (int n = 0; n < 5; ++n) {
+        if ((mask >> n & 1) == 0) continue;
+        nodes.push_back(n);
+        values.push_back(value + n);
+        sum[n] += weight * (value + n);
+        weights[n] += weight;
+      }
+      mean.add(
+          submodel(net, {index_set(5, nodes)}),
+          {tensor_view<const double>(values.data(), {static_cast<std::int64_t>(nodes.size())})},
+          weight);
+    }
+    std::vector<double> global{-7, -7, -7, -7, -7};
+    mean.finish({tensor_view<double>(global.data(), {5})});
+    for (std::size_t n = 0; n < 5; ++n) {
+      RC_ASSERT(global[n] == (weights[n] > 0 ? sum[n] / weights[n] : -7));
+    }
+  });
+}
+
+TEST_CASE("the loop of a round: draw, slice, train, add, finish") {
+  subfed::model net;
+  const auto hidden = net.group("hidden", 8);
+  const auto w1 = net.tensor("fc1.weight", {hidden, 4});
+  const auto w2 = net.tensor("fc2.weight", {3, hidden});
+  std::vector<float> global_1(32, 1);
+  std::vector<float> global_2(24, 2);
+  const tensor_views<float> globals{tensor_view<float>(global_1.data(), {8, 4}),
+                                    tensor_view<float>(global_2.data(), {3, 8})};
+  for (unsigned round = 0; round < 5; ++round) {
+    selective_average<float> mean(net);
+    for (const double capacity : {0.5, 0.25}) {
+      const auto sub =
+          subfed::draw(net, subfed::rolling{}, {.seed = 7, .round = round, .capacity = capacity});
+      std::vector<float> a(static_cast<std::size_t>(sub.extent(hidden) * 4));
+      std::vector<float> b(static_cast<std::size_t>(sub.extent(hidden) * 3));
+      const tensor_view<float> local_1(a.data(), sub.extents(w1));
+      const tensor_view<float> local_2(b.data(), sub.extents(w2));
+      subfed::slice(globals[0], sub[w1], local_1);
+      subfed::slice(globals[1], sub[w2], local_2);
+      for (float& x : a) x += 1;
+      for (float& x : b) x += 1;
+      mean.add(sub, {local_1, local_2});
+    }
+    mean.finish(globals);
+  }
+  // Every round adds 1 to what was held: nodes 0 .. 7 were held in 1, 2, 3, 4, 4, 3, 2, 1 rounds.
+  const float held[] = {1, 2, 3, 4, 4, 3, 2, 1};
+  for (std::size_t node = 0; node < 8; ++node) {
+    for (std::size_t i = 0; i < 4; ++i) CHECK(global_1[node * 4 + i] == 1 + held[node]);
+    for (std::size_t i = 0; i < 3; ++i) CHECK(global_2[i * 8 + node] == 2 + held[node]);
+  }
+}
+
+TEST_CASE("an update that is refused leaves no trace, and the next one counts") {
+  support::refusal_setting s;
+  average_options options;
+  options.on_non_finite = non_finite::refuse;
+  options.round = 7;
+  selective_average<float> mean(s.net, options);
+  const auto first = s.update({0}, 1, 7);
+  mean.add(first.sub, first.tensors, first.weight);
+  average_report before = mean.report();
+
+  auto bad = s.update({0, 1}, 2, 7);
+  std::string expected;
+  SUBCASE("a negative weight") {
+    bad.weight = -1;
+    expected = "the weight is -1, expected a finite number that is not negative";
+  }
+  SUBCASE("a weight that is no number") {
+    bad.weight = std::numeric_limits<double>::quiet_NaN();
+    expected = "the weight is not finite, expected a finite number that is not negative";
+  }
+  SUBCASE("an infinite weight") {
+    bad.weight = std::numeric_limits<double>::infinity();
+    expected = "the weight is not finite, expected a finite number that is not negative";
+  }
+  SUBCASE("a submodel of another model") {
+    subfed::model other = s.net;
+    other.tensor("c", {1});
+    bad.sub = submodel(other, {index_set(3, {0, 1})}, {.round = 7, .client = 2});
+    expected = "subfed: average: the submodel of client 2 of round 7 is of another model";
+  }
+  SUBCASE("a tensor too many") {
+    bad.tensors = {tensor_view<const float>(s.client_w.data(), {2, 2}),
+                   tensor_view<const float>(s.client_b.data(), {2}),
+                   tensor_view<const float>(s.client_b.data(), {2})};
+    expected = "subfed: average: 3 client tensors are given for a model of 2";
+  }
+  SUBCASE("a tensor of another shape") {
+    bad.tensors = {tensor_view<const float>(s.client_w.data(), {2, 2}),
+                   tensor_view<const float>(s.client_b.data(), {1, 2})};
+    expected = "subfed: average: the client tensor 'b' has shape (1, 2), expected (2,)";
+  }
+  SUBCASE("a NaN in its last element") {
+    s.client_b[1] = std::numeric_limits<float>::quiet_NaN();
+    expected =
+        "subfed: average: client 2 of round 7 has a value that is not finite in tensor 'b', at "
+        "global element (1,)";
+  }
+  SUBCASE("an infinity, of a client whose nodes are in another order") {
+    bad = s.update({2, 1}, 2, 7);
+    s.client_w[1] = -std::numeric_limits<float>::infinity();
+    s.client_w[2] = std::numeric_limits<float>::infinity();
+    expected =
+        "subfed: average: client 2 of round 7 has a value that is not finite in tensor 'w', at "
+        "global element (1, 0)";
+  }
+  SUBCASE("an update of an earlier round") {
+    bad = s.update({0, 1}, 2, 6);
+    expected = "subfed: average: the update of client 2 of round 6 is not of round 7";
+    before.refused_clients = 1;
+  }
+  SUBCASE("a second update of a client") {
+    bad = s.update({0, 1}, 1, 7);
+    expected =
+        "subfed: average: the update of client 1 of round 7 is the second one of that client";
+    before.refused_clients = 1;
+  }
+  const std::string message = message_of([&] { mean.add(bad.sub, bad.tensors, bad.weight); });
+  CHECK_MESSAGE(message.find(expected) != std::string::npos, message);
+  support::check_report(mean.report(), before);
+
+  const std::vector<float> w{30, 40, 50, 60};
+  const std::vector<float> b{90, 100};
+  mean.add(s.holds({0, 2}, 2, 7),
+           {tensor_view<const float>(w.data(), {2, 2}), tensor_view<const float>(b.data(), {2})});
+  const auto report = mean.finish(s.globals());
+  CHECK(s.global_w == std::vector<float>{20, 30, 3, 4, 50, 60});
+  CHECK(s.global_b == std::vector<float>{80, 8, 100});
+  CHECK(report.clients == 2);
+  CHECK(report.held == 6);
+  CHECK(report.unheld == 3);
+}
+
+TEST_CASE("a weight that is refused changes nothing: the mean of what is added later is right") {
+  subfed::model net;
+  const auto g = net.group("g", 2);
+  net.tensor("x", {g});
+  selective_average<float> mean(net);
+  const std::vector<float> a{1, 2};
+  const float b = 8;
+  const float c = 7;
+  const auto view = [](const float& x) { return tensor_view<const float>(&x, {1}); };
+  mean.add(submodel::full(net), {tensor_view<const float>(a.data(), {2})}, 0);
+  mean.add(submodel(net, {index_set(2, {1})}), {view(b)}, 2);
+  CHECK_THROWS_AS(mean.add(submodel::full(net), {tensor_view<const float>(a.data(), {2})}, -1),
+                  subfed::error);
+  CHECK_THROWS_AS(mean.add(submodel::full(net), {tensor_view<const float>(a.data(), {2})},
+                           std::numeric_limits<double>::quiet_NaN()),
+                  subfed::error);
+  mean.add(submodel(net, {index_set(2, {0})}), {view(c)}, 1);
+  std::vector<float> global{5, 6};
+  mean.finish({tensor_view<float>(global.data(), {2})});
+  CHECK(global == std::vector<float>{7, 8});
+}
+
+TEST_CASE("the check by client and round refuses repeats and late updates, and counts them") {
+  subfed::model net;
+  net.tensor("x", {1});
+  average_options options;
+  options.round = 4;
+  selective_average<float> mean(net, options);
+  const auto add = [&](std::uint64_t client, std::uint64_t round, float value) {
+    mean.add(submodel(net, {}, {.round = round, .client = client}),
+             {tensor_view<const float>(&value, {1})});
+  };
+  add(1, 4, 2);
+  CHECK_THROWS_AS(add(1, 4, 2), subfed::error);
+  add(2, 4, 8);
+  CHECK_THROWS_AS(add(3, 3, 100), subfed::error);
+  float global = 0;
+  const auto report = mean.finish({tensor_view<float>(&global, {1})});
+  CHECK(global == 5);
+  support::check_report(report, {.clients = 2, .refused_clients = 2, .held = 1});
+}
+
+TEST_CASE("without the check, repeats count as often as they come") {
+  CHECK(mean_of_element<float>({2, 2, 8}) == 4);
+}
+
+TEST_CASE("a client that was left out for a NaN may send another update in the same round") {
+  subfed::model net;
+  net.tensor("x", {1});
+  average_options options;
+  options.round = 0;
+  options.on_non_finite = non_finite::skip_client;
+  selective_average<float> mean(net, options);
+  const float bad = std::numeric_limits<float>::quiet_NaN();
+  const float good = 3;
+  mean.add(submodel(net, {}, {.client = 1}), {tensor_view<const float>(&bad, {1})});
+  mean.add(submodel(net, {}, {.client = 1}), {tensor_view<const float>(&good, {1})});
+  float global = 0;
+  const auto report = mean.finish({tensor_view<float>(&global, {1})});
+  CHECK(global == 3);
+  support::check_report(report, {.clients = 1, .skipped_clients = 1, .held = 1});
+}
+
+TEST_CASE("finish refuses global tensors before it writes to any of them") {
+  support::refusal_setting s;
+  selective_average<float> mean(s.net);
+  const auto update = s.update({0, 2}, 1);
+  mean.add(update.sub, update.tensors);
+  const tensor_view<float> w(s.global_w.data(), {3, 2});
+  const tensor_view<float> b(s.global_b.data(), {3});
+  const auto refused = [&](const tensor_views<float>& globals) {
+    const std::string message = message_of([&] { mean.finish(globals); });
+    CHECK(s.untouched());
+    return message;
+  };
+  CHECK(refused({w}) == "subfed: average: 1 global tensors are given for a model of 2");
+  CHECK(refused({w, w}) ==
+        "subfed: average: the global tensor 'b' has shape (3, 2), expected (3,)");
+  CHECK(refused({w, tensor_view<float>(s.global_b.data(), {3}, {0})}) ==
+        "subfed: average: the global tensor 'b' of shape (3,) and strides (0,) is written to, but "
+        "has several indices for one element");
+  mean.finish({w, b});
+  CHECK(s.global_b == std::vector<float>{70, 8, 80});
+}
+
+TEST_CASE("averages of different models do not merge, and an option that is no number is refused") {
+  support::refusal_setting s;
+  subfed::model other = s.net;
+  other.tensor("c", {1});
+  selective_average<float> mean(s.net);
+  const selective_average<float> foreign(other);
+  CHECK(message_of([&] { mean.merge(foreign); }) ==
+        "subfed: average: the average to merge is of another model");
+  average_options options;
+  options.step = std::numeric_limits<double>::infinity();
+  CHECK(message_of([&] { selective_average<float>(s.net, options); }) ==
+        "subfed: average: the step is not finite");
+  // A model described a second time in the same words is the same model.
+  subfed::model again;
+  const auto g = again.group("g", 3);
+  again.tensor("w", {g, 2});
+  again.tensor("b", {g});
+  CHECK_NOTHROW(mean.merge(selective_average<float>(again)));
+}
