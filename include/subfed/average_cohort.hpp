@@ -4,7 +4,8 @@
 
 #include <subfed/average_options.hpp>
 #include <subfed/detail/average_checks.hpp>
-#include <subfed/detail/tensor_average.hpp>
+#include <subfed/detail/model_average.hpp>
+#include <subfed/executor.hpp>
 #include <subfed/submodel.hpp>
 
 #include <algorithm>
@@ -42,11 +43,11 @@ struct update {
 /// Cost      Reads each element of the updates once (twice with non_finite::refuse and
 /// skip_client),
 ///           writes each held global element once. No memory by the size of the model.
-template <averageable T>
+template <averageable T, executor Executor = serial>
 average_report average_cohort(const model& net,
                               std::span<const std::type_identity_t<update<T>>> updates,
                               const tensor_views<std::type_identity_t<T>>& globals,
-                              const average_options& options = {}) {
+                              const average_options& options = {}, Executor&& run_by = {}) {
   detail::check_options(options);
   if (updates.empty()) {
     detail::fail("subfed: average: the cohort is empty: there is no update to average");
@@ -59,10 +60,11 @@ average_report average_cohort(const model& net,
   std::stable_sort(cohort.begin(), cohort.end(), [](const auto* a, const auto* b) {
     return a->sub.origin().client < b->sub.origin().client;
   });
-  average_report report;
   if (options.round) detail::check_rounds(cohort, *options.round);
+
+  average_report report;
   double cohort_weight = 0;
-  std::vector<const update<T>*> admitted;
+  std::vector<detail::member<T>> members;
   for (const auto* u : cohort) {
     if (!detail::admits(u->sub, u->tensors, options.on_non_finite)) {
       ++report.skipped_clients;
@@ -70,26 +72,14 @@ average_report average_cohort(const model& net,
     }
     ++report.clients;
     cohort_weight += u->weight;
-    if (u->weight > 0) admitted.push_back(u);
+    if (u->weight > 0) members.push_back({&u->sub, u->weight, &u->tensors});
   }
   for (std::size_t t = 0; t < globals.size(); ++t) {
-    for (const auto* u : admitted) {
-      detail::check_apart("average", net.tensors()[t].name, globals[t], u->tensors[t]);
+    for (const auto& m : members) {
+      detail::check_apart("average", net.tensors()[t].name, globals[t], (*m.tensors)[t]);
     }
   }
-
-  for (std::size_t t = 0; t < globals.size(); ++t) {
-    std::vector<detail::participant<T>> participants;
-    for (const auto* u : admitted) {
-      participants.push_back(
-          {detail::dimensions_of(u->sub, t), u->weight, u->tensors[t].data_handle()});
-      std::copy(u->tensors[t].strides().begin(), u->tensors[t].strides().end(),
-                participants.back().strides.begin());
-    }
-    detail::tensor_average<T> average(globals[t], std::move(participants), nullptr, {}, options,
-                                      cohort_weight);
-    average.run(report);
-  }
+  detail::average_model<T>(globals, members, {}, options, cohort_weight, report, run_by);
   return report;
 }
 

@@ -14,7 +14,7 @@ namespace subfed::inline v0 {
 enum class divisor {
   holders,  ///< the weights of the clients that hold the element [Rolex, Eq. 10]
   cohort,   ///< the weights of all clients of the cohort [Cheng, Alg. 1]; a client that does not
-           ///< hold the element counts as one that left it as it was
+            ///< hold the element counts as one that left it as it was
 };
 
 /// What the clients' tensors contain.

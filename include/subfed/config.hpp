@@ -25,6 +25,13 @@
 #define SUBFED_HD
 #endif
 
+/// Promises that what the pointer reaches is reached by no other.
+#if defined(__GNUC__)
+#define SUBFED_RESTRICT __restrict__
+#else
+#define SUBFED_RESTRICT
+#endif
+
 /// Checks an invariant of the library itself, never a caller's data. Active without NDEBUG; define
 /// it before the first include to replace it.
 #ifndef SUBFED_ASSERT

@@ -4,7 +4,9 @@
 
 #include <subfed/average_options.hpp>
 #include <subfed/detail/average_checks.hpp>
-#include <subfed/detail/tensor_average.hpp>
+#include <subfed/detail/average_kernels.hpp>
+#include <subfed/detail/model_average.hpp>
+#include <subfed/executor.hpp>
 #include <subfed/submodel.hpp>
 
 #include <algorithm>
@@ -119,20 +121,19 @@ class selective_average {
   /// been
   ///         written then.
   /// Cost    Reads each sum once, writes each held element once.
-  average_report finish(const tensor_views<T>& globals) const {
+  template <executor Executor = serial>
+  average_report finish(const tensor_views<T>& globals, Executor&& run_by = {}) const {
     detail::check_globals(model_, globals);
-    average_report report = report_;
-    for (std::size_t t = 0; t < globals.size(); ++t) {
-      std::vector<detail::participant<T>> participants;
-      for (const entry& e : entries_) {
-        participants.push_back({detail::dimensions_of(e.sub, t), e.weight});
-      }
-      std::vector<detail::exclusion> exclusions = exclusions_[t];
-      std::sort(exclusions.begin(), exclusions.end());
-      detail::tensor_average<T> average(globals[t], std::move(participants), sums_[t].data(),
-                                        exclusions, options_, cohort_weight_);
-      average.run(report);
+    std::vector<detail::member<T>> members;
+    for (const entry& e : entries_) members.push_back({&e.sub, e.weight, nullptr});
+    auto exclusions = exclusions_;
+    std::vector<detail::tensor_state> states;
+    for (std::size_t t = 0; t < sums_.size(); ++t) {
+      std::sort(exclusions[t].begin(), exclusions[t].end());
+      states.push_back({sums_[t].data(), exclusions[t]});
     }
+    average_report report = report_;
+    detail::average_model<T>(globals, members, states, options_, cohort_weight_, report, run_by);
     return report;
   }
   average_report finish(std::initializer_list<tensor_view<T>> globals) const {

@@ -10,6 +10,7 @@
 #include <subfed/coverage.hpp>
 #include <subfed/draw.hpp>
 #include <subfed/error.hpp>
+#include <subfed/executor.hpp>
 #include <subfed/index_set.hpp>
 #include <subfed/layers.hpp>
 #include <subfed/model.hpp>

@@ -4,7 +4,6 @@
 
 #include <subfed/average_options.hpp>
 #include <subfed/detail/paired_walk.hpp>
-#include <subfed/detail/tensor_average.hpp>
 #include <subfed/scalar.hpp>
 #include <subfed/submodel.hpp>
 #include <subfed/tensor_view.hpp>
@@ -47,14 +46,6 @@ void check_globals(const model& net, const tensor_views<T>& globals) {
     check_shape("average", "global", info.name, globals[t].extents(), info.extents);
     check_unique("average", "global", info.name, globals[t]);
   }
-}
-
-/// One selected_dimension for each dimension of a tensor.
-inline std::vector<selected_dimension> dimensions_of(const submodel& sub, std::size_t tensor) {
-  const selection chosen = sub[tensor_id(tensor)];
-  std::vector<selected_dimension> out;
-  for (int r = 0; r < chosen.rank(); ++r) out.push_back(chosen.dimension(r));
-  return out;
 }
 
 [[noreturn]] inline void refuse_round(const submodel& sub, std::uint64_t round) {

@@ -1,35 +1,23 @@
 // SPDX-License-Identifier: MIT
-/// The engine under both forms of the selective average: visits every element of one global tensor
-/// with its sum and its holders' weight, without a count tensor, a mask or an index tensor.
+/// The engine under both forms of the selective average: gives every element of one global tensor
+/// the mean over its holders, without a count tensor, a mask or an index tensor.
 #pragma once
 
 #include <subfed/average_options.hpp>
-#include <subfed/detail/accumulate.hpp>
+#include <subfed/detail/average_kernels.hpp>
+#include <subfed/detail/average_layout.hpp>
 #include <subfed/scalar.hpp>
-#include <subfed/selection.hpp>
 #include <subfed/tensor_view.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
-#include <functional>
-#include <numeric>
 #include <span>
 #include <utility>
 #include <vector>
 
 namespace subfed::inline v0::detail {
-
-/// One client's part in the average of one tensor.
-template <class T>
-struct participant {
-  std::vector<selected_dimension> dimensions;
-  double weight;
-  const T* data = nullptr;                          ///< null: the sums have it already
-  std::array<std::int64_t, max_rank> strides = {};  ///< of data
-};
 
 /// An element that a client's update left out although the client holds it.
 struct exclusion {
@@ -39,132 +27,79 @@ struct exclusion {
   friend auto operator<=>(const exclusion&, const exclusion&) = default;
 };
 
-/// Averages one tensor. Participants are visited in the given order at every element, so the bits
-/// of the result do not depend on anything else.
+/// What an average is made of besides the participants.
+struct average_terms {
+  const double* sums = nullptr;  ///< what participants without data have added up, row-major
+  std::span<const exclusion> exclusions = {};  ///< sorted
+  average_options options = {};
+  double cohort_weight = 0;
+};
+
+/// Averages rows of one tensor. Participants are visited in the order given at every element.
 ///
-/// Loops: the global tensor's dimensions are ordered by stride and merged where every participant
-/// holds all of the inner one; all but the innermost are rows, the innermost is cut into tiles
-/// whose sums and weights stay in the L1 cache.
+/// A row is one index of all dimensions but the innermost. Where the holders of a row have few runs
+/// in it, it is cut into segments with the same holders, and each segment is summed over all of
+/// them at once, in registers. Where the runs are many (random sets), clients are added one after
+/// the other to a tile of sums that stays in the L1 cache, and weights are kept a unit at a time:
+/// the elements of a merged inner dimension (the kernel of a convolution) share one.
+///
+/// One object serves one thread; the layout is shared.
 template <class T>
 class tensor_average {
  public:
-  /// sums: null, or what the participants without data have added up, row-major.
-  tensor_average(tensor_view<T> global, std::vector<participant<T>> participants,
-                 const double* sums, std::span<const exclusion> exclusions,
-                 const average_options& options, double cohort_weight)
-      : global_(global.data_handle()),
-        sums_(sums),
-        participants_(std::move(participants)),
-        exclusions_(exclusions),
-        options_(options),
-        cohort_weight_(cohort_weight),
-        size_(global.size()) {
-    for (int r = 0; r < global.rank(); ++r) {
-      const std::int64_t sum_stride =
-          std::accumulate(global.extents().begin() + r + 1, global.extents().end(), std::int64_t{1},
-                          std::multiplies<>{});
-      add_level(global.extent(r), global.stride(r), sum_stride, static_cast<std::size_t>(r));
-    }
-    order_and_merge();
+  tensor_average(T* global, const average_layout<T>& layout, const average_terms& terms)
+      : global_(global), layout_(layout), terms_(terms), holders_(layout.levels().size()) {
+    plain_ = terms.options.divide_by == divisor::holders &&
+             terms.options.content == content::parameters && terms.options.step == 1;
   }
 
-  /// Writes the average into the global tensor and counts in the report.
-  void run(average_report& report) {
-    if (size_ == 0) return;
-    holders_.assign(levels_.size() + 1, {});
-    for (std::size_t p = 0; p < participants_.size(); ++p) holders_[0].push_back({p, 0});
-    held_ = 0;
-    descend(0, 0, 0);
-    report.held += held_;
-    report.unheld += size_ - held_;
-    report.skipped_elements += skipped_;
+  /// Averages the slabs begin .. end-1 of the layout and counts what was written and skipped.
+  void run(std::int64_t begin, std::int64_t end) {
+    holders_[0].clear();
+    for (std::size_t p = 0; p < layout_.participants().size(); ++p) holders_[0].push_back({p, 0});
+    if (layout_.levels().size() == 1) {
+      row(0, 0, begin, end);
+    } else {
+      descend(0, 0, 0, begin, end);
+    }
   }
+
+  std::int64_t held() const noexcept { return held_; }
+  std::int64_t skipped() const noexcept { return skipped_; }
 
  private:
-  static constexpr std::int64_t tile = 1024;  // doubles: 8 KiB of sums and 8 KiB of weights
+  static constexpr std::int64_t tile = 1024;  // doubles: 8 KiB of sums and at most 8 KiB of weights
 
-  struct level {
-    std::int64_t extent;
-    std::int64_t global_stride;
-    std::int64_t sum_stride;
-    /// For each participant: its runs by first node, and its stride.
-    std::vector<std::vector<subfed::run>> runs;
-    std::vector<std::int64_t> strides;
-  };
   struct holder {
     std::size_t participant;
     std::int64_t offset;  // into its data
   };
+  /// Elements begin .. end-1 of a row, with the same holders throughout.
   struct segment {
     std::int64_t begin, end;
     double weight;
+    std::size_t first_part, parts;
+  };
+  /// A segment's holder: its number in the row's list, and where the segment begins in its data.
+  struct segment_part {
+    std::size_t holder;
+    std::int64_t offset;
   };
 
-  void add_level(std::int64_t extent, std::int64_t global_stride, std::int64_t sum_stride,
-                 std::size_t r) {
-    level out{extent, global_stride, sum_stride, {}, {}};
-    for (const auto& p : participants_) {
-      out.runs.push_back(p.dimensions[r].runs);
-      std::sort(out.runs.back().begin(), out.runs.back().end(),
-                [](const auto& a, const auto& b) { return a.first < b.first; });
-      out.strides.push_back(p.strides[r]);
-    }
-    levels_.push_back(std::move(out));
-  }
+  const average_level& inner() const noexcept { return layout_.levels().back(); }
 
-  void order_and_merge() {
-    std::stable_sort(levels_.begin(), levels_.end(), [](const level& a, const level& b) {
-      return std::abs(a.global_stride) > std::abs(b.global_stride);
-    });
-    for (std::size_t inner = levels_.size(); inner-- > 1;) {
-      if (!can_merge(levels_[inner - 1], levels_[inner])) continue;
-      level& a = levels_[inner - 1];
-      const level& b = levels_[inner];
-      for (auto& runs : a.runs) {
-        for (auto& r : runs) {
-          r = {r.position * b.extent, r.first * b.extent, r.length * b.extent};
-        }
-      }
-      a.extent *= b.extent;
-      a.global_stride = b.global_stride;
-      a.sum_stride = b.sum_stride;
-      a.strides = b.strides;
-      levels_.erase(levels_.begin() + static_cast<std::ptrdiff_t>(inner));
-    }
-    if (levels_.empty()) {  // rank 0: one row of one element, held by all
-      const std::size_t n = participants_.size();
-      levels_.push_back({1, 1, 1, std::vector<std::vector<subfed::run>>(n, {{0, 0, 1}}),
-                         std::vector<std::int64_t>(n, 1)});
-    }
-  }
-
-  bool can_merge(const level& a, const level& b) const {
-    if (a.global_stride != b.extent * b.global_stride || a.sum_stride != b.extent * b.sum_stride) {
-      return false;
-    }
-    const std::vector<subfed::run> whole{{0, 0, b.extent}};
-    for (std::size_t p = 0; p < participants_.size(); ++p) {
-      if (b.runs[p] != whole) return false;
-      if (participants_[p].data != nullptr && a.strides[p] != b.extent * b.strides[p]) return false;
-    }
-    return true;
-  }
-
-  /// Goes through the rows; holders_[depth] are the participants that hold all indices so far.
-  void descend(std::size_t depth, std::int64_t global_offset, std::int64_t sum_offset) {
-    if (depth + 1 == levels_.size()) {
-      row(global_offset, sum_offset, holders_[depth]);
-      return;
-    }
-    const level& at = levels_[depth];
+  /// Goes through the indices begin .. end-1 of a level; holders_[depth] hold all indices so far.
+  void descend(std::size_t depth, std::int64_t global_offset, std::int64_t sum_offset,
+               std::int64_t begin, std::int64_t end) {
+    const average_level& at = layout_.levels()[depth];
     const std::vector<holder>& outer = holders_[depth];
     std::vector<std::size_t> cursor(outer.size(), 0);
-    for (std::int64_t i = 0; i < at.extent; ++i) {
+    for (std::int64_t i = begin; i < end; ++i) {
       std::vector<holder>& now = holders_[depth + 1];
       now.clear();
       for (std::size_t h = 0; h < outer.size(); ++h) {
         const std::size_t p = outer[h].participant;
-        const auto& runs = at.runs[p];
+        const std::span<const subfed::run> runs = at.runs_of(p);
         std::size_t& c = cursor[h];
         while (c < runs.size() && i >= runs[c].first + runs[c].length) ++c;
         if (c == runs.size() || i < runs[c].first) continue;
@@ -172,94 +107,66 @@ class tensor_average {
         now.push_back({p, outer[h].offset + position * at.strides[p]});
       }
       if (now.empty()) continue;
-      descend(depth + 1, global_offset + i * at.global_stride, sum_offset + i * at.sum_stride);
+      const std::int64_t global = global_offset + i * at.global_stride;
+      const std::int64_t sum = sum_offset + i * at.sum_stride;
+      if (depth + 2 == layout_.levels().size()) {
+        row(global, sum, 0, inner().extent);
+      } else {
+        descend(depth + 1, global, sum, 0, layout_.levels()[depth + 1].extent);
+      }
     }
   }
 
-  void row(std::int64_t global_offset, std::int64_t sum_offset,
-           const std::vector<holder>& holders) {
-    const level& inner = levels_.back();
-    const bool by_segments = find_segments(holders);
-    for (std::int64_t begin = 0; begin < inner.extent; begin += tile) {
-      const std::int64_t end = (std::min)(begin + tile, inner.extent);
-      double* const sums = sum_tile_.data();
-      double* const weights = weight_tile_.data();
-      if (sums_ != nullptr) {
-        for (std::int64_t i = begin; i < end; ++i) {
-          sums[i - begin] = sums_[sum_offset + i * inner.sum_stride];
-        }
-      } else {
-        std::fill(sums, sums + (end - begin), 0.0);
-      }
-      if (!by_segments) std::fill(weights, weights + (end - begin), 0.0);
-
-      for (const holder& h : holders) {
-        const participant<T>& p = participants_[h.participant];
-        for (const subfed::run& r : inner.runs[h.participant]) {
-          const std::int64_t from = (std::max)(r.first, begin);
-          const std::int64_t to = (std::min)(r.first + r.length, end);
-          if (from >= to) continue;
-          const std::int64_t stride = inner.strides[h.participant];
-          const T* data = p.data == nullptr
-                              ? nullptr
-                              : p.data + h.offset + (r.position + from - r.first) * stride;
-          if (skips_elements()) {
-            add_finite(data, stride, p.weight, sums + (from - begin), weights + (from - begin),
-                       to - from);
-            continue;
-          }
-          if (data != nullptr) {
-            accumulate(data, stride, p.weight, sums + (from - begin), 1, to - from);
-          }
-          if (!by_segments) {
-            for (std::int64_t i = from; i < to; ++i) weights[i - begin] += p.weight;
-          }
+  /// Averages the nodes begin .. end-1 of the row whose holders are holders_.back().
+  void row(std::int64_t global_offset, std::int64_t sum_offset, std::int64_t begin,
+           std::int64_t end) {
+    const std::vector<holder>& holders = holders_.back();
+    if (find_segments(holders)) {
+      for (const segment& s : segments_) {
+        const std::int64_t from = (std::max)(s.begin, begin * inner().unit);
+        const std::int64_t to = (std::min)(s.end, end * inner().unit);
+        if (from < to && s.weight > 0) {
+          segment_mean(holders, s, global_offset, sum_offset, from, to);
         }
       }
-      if (!exclusions_.empty()) exclude(holders, sum_offset, begin, end);
-
-      if (by_segments) {
-        for (const segment& s : segments_) {
-          const std::int64_t from = (std::max)(s.begin, begin);
-          const std::int64_t to = (std::min)(s.end, end);
-          if (from < to && s.weight > 0) {
-            write_segment(global_offset + from * inner.global_stride, sums + (from - begin),
-                          s.weight, to - from);
-          }
-        }
-      } else {
-        write_elements(global_offset + begin * inner.global_stride, end - begin);
-      }
+      return;
+    }
+    const std::int64_t nodes = (std::max)(tile / inner().unit, std::int64_t{1});
+    for (std::int64_t b = begin; b < end; b += nodes) {
+      scattered_mean(holders, global_offset, sum_offset, b, (std::min)(b + nodes, end));
     }
   }
 
   bool skips_elements() const noexcept {
-    return options_.on_non_finite == non_finite::skip_element && sums_ == nullptr;
+    return terms_.options.on_non_finite == non_finite::skip_element && terms_.sums == nullptr;
   }
 
-  /// Stretches of the row with the same holders, each with their weight. Kept from row to row while
-  /// the holders are the same. False where the runs are so many that adding weights up element by
-  /// element costs less.
+  /// The row's segments; kept from row to row while the holders are the same. False where the
+  /// average segment would be too short to pay, or where single elements are left out.
   bool find_segments(const std::vector<holder>& holders) {
-    if (skips_elements() || !exclusions_.empty()) return false;
-    const level& inner = levels_.back();
+    if (skips_elements() || !terms_.exclusions.empty()) return false;
     const auto same = [](const holder& a, std::size_t b) { return a.participant == b; };
     if (std::equal(holders.begin(), holders.end(), segment_holders_.begin(), segment_holders_.end(),
                    same)) {
       return segmented_;
     }
     segment_holders_.clear();
-    std::int64_t runs = 0;
+    std::size_t runs = 0;
     for (const holder& h : holders) {
       segment_holders_.push_back(h.participant);
-      runs += static_cast<std::int64_t>(inner.runs[h.participant].size());
+      runs += inner().runs_of(h.participant).size();
     }
-    segmented_ = 2 * runs <= inner.extent;
-    if (!segmented_) return false;
+    constexpr std::int64_t shortest = 32;  // elements a run; fewer go through the tile
+    segmented_ = static_cast<std::int64_t>(runs) * shortest <= inner().extent * inner().unit ||
+                 runs <= 2 * holders.size();
+    if (segmented_) cut_segments(holders);
+    return segmented_;
+  }
 
+  void cut_segments(const std::vector<holder>& holders) {
     borders_.clear();
     for (const holder& h : holders) {
-      for (const subfed::run& r : inner.runs[h.participant]) {
+      for (const subfed::run& r : inner().runs_of(h.participant)) {
         borders_.push_back(r.first);
         borders_.push_back(r.first + r.length);
       }
@@ -267,22 +174,144 @@ class tensor_average {
     std::sort(borders_.begin(), borders_.end());
     borders_.erase(std::unique(borders_.begin(), borders_.end()), borders_.end());
     segments_.clear();
+    parts_.clear();
+    run_cursor_.assign(holders.size(), 0);
+    const std::int64_t unit = inner().unit;
     for (std::size_t b = 1; b < borders_.size(); ++b) {
-      segments_.push_back({borders_[b - 1], borders_[b], 0});
-    }
-    for (const holder& h : holders) {
-      std::size_t s = 0;
-      for (const subfed::run& r : inner.runs[h.participant]) {
-        while (s < segments_.size() && segments_[s].begin < r.first) ++s;
-        for (; s < segments_.size() && segments_[s].end <= r.first + r.length; ++s) {
-          segments_[s].weight += participants_[h.participant].weight;
-        }
+      segment s{borders_[b - 1] * unit, borders_[b] * unit, 0, parts_.size(), 0};
+      for (std::size_t h = 0; h < holders.size(); ++h) {
+        const std::size_t p = holders[h].participant;
+        const std::span<const subfed::run> own = inner().runs_of(p);
+        std::size_t& c = run_cursor_[h];
+        while (c < own.size() && borders_[b - 1] >= own[c].first + own[c].length) ++c;
+        if (c == own.size() || borders_[b - 1] < own[c].first) continue;
+        const std::int64_t position = own[c].position + (borders_[b - 1] - own[c].first);
+        parts_.push_back({h, position * unit * inner().strides[p]});
+        s.weight += layout_.participants()[p].weight;
       }
+      s.parts = parts_.size() - s.first_part;
+      segments_.push_back(s);
     }
-    return true;
   }
 
-  void add_finite(const T* data, std::int64_t stride, double weight, double* sums, double* weights,
+  /// Elements from .. to-1 of a segment.
+  void segment_mean(const std::vector<holder>& holders, const segment& s,
+                    std::int64_t global_offset, std::int64_t sum_offset, std::int64_t from,
+                    std::int64_t to) {
+    held_ += to - from;
+    T* const out = global_ + global_offset + from * inner().global_stride;
+    if (!plain_ || !layout_.contiguous()) {
+      for (std::int64_t b = from; b < to; b += tile) {
+        const std::int64_t length = (std::min)(to - b, tile);
+        start_tile(sum_offset + b * inner().sum_stride, length);
+        for (std::size_t k = 0; terms_.sums == nullptr && k < s.parts; ++k) {
+          const segment_part& part = parts_[s.first_part + k];
+          const auto& p = layout_.participants()[holders[part.holder].participant];
+          const std::int64_t stride = inner().strides[holders[part.holder].participant];
+          accumulate(p.data + holders[part.holder].offset + part.offset + (b - s.begin) * stride,
+                     stride, p.weight, sums_.data(), 1, length);
+        }
+        write(out + (b - from) * inner().global_stride, sums_.data(), s.weight, length);
+      }
+      return;
+    }
+
+    const divider by(s.weight);
+    streams_.clear();
+    for (std::size_t k = 0; terms_.sums == nullptr && k < s.parts; ++k) {
+      const segment_part& part = parts_[s.first_part + k];
+      const auto& p = layout_.participants()[holders[part.holder].participant];
+      streams_.push_back(
+          {p.data + holders[part.holder].offset + part.offset + (from - s.begin), p.weight});
+    }
+    if (streams_.size() <= stream_limit && terms_.sums == nullptr) {
+      with_streams(streams_.data(), streams_.size(),
+                   [&](const auto& group) { group.mean(nullptr, by, out, to - from); });
+      return;
+    }
+    for (std::int64_t b = from; b < to; b += tile) {
+      const std::int64_t length = (std::min)(to - b, tile);
+      if (terms_.sums != nullptr) {
+        const double* const sums = terms_.sums + sum_offset + b;
+        for (std::int64_t i = 0; i < length; ++i) {
+          out[b - from + i] =
+              scalar_traits<T>::store(by.exact ? sums[i] * by.reciprocal : sums[i] / by.weight);
+        }
+        continue;
+      }
+      many_streams_mean(by, out + (b - from), length);
+    }
+  }
+
+  /// More streams than fit in registers: groups of them, one after the other, through the tile.
+  void many_streams_mean(const divider& by, T* out, std::int64_t length) {
+    std::size_t done = 0;
+    for (; streams_.size() - done > stream_limit; done += stream_limit) {
+      with_streams(streams_.data() + done, stream_limit, [&](const auto& group) {
+        if (done == 0) {
+          group.template add<true>(sums_.data(), length);
+        } else {
+          group.template add<false>(sums_.data(), length);
+        }
+      });
+    }
+    with_streams(streams_.data() + done, streams_.size() - done,
+                 [&](const auto& group) { group.mean(sums_.data(), by, out, length); });
+    for (stream<T>& s : streams_) s.data += length;
+  }
+
+  /// Nodes begin .. end-1 of a row whose holders come and go from node to node.
+  void scattered_mean(const std::vector<holder>& holders, std::int64_t global_offset,
+                      std::int64_t sum_offset, std::int64_t begin, std::int64_t end) {
+    const std::int64_t unit = inner().unit;
+    start_tile(sum_offset + begin * unit * inner().sum_stride, (end - begin) * unit);
+    // Weights stand for a unit each, or for an element where single elements may be left out.
+    const std::int64_t weight_unit =
+        skips_elements() || !terms_.exclusions.empty() ? std::int64_t{1} : unit;
+    std::fill_n(weights_.data(), (end - begin) * unit / weight_unit, 0.0);
+
+    for (const holder& h : holders) {
+      const auto& p = layout_.participants()[h.participant];
+      const std::int64_t stride = inner().strides[h.participant];
+      const std::span<const subfed::run> runs = inner().runs_of(h.participant);
+      auto r = std::partition_point(runs.begin(), runs.end(), [begin](const subfed::run& x) {
+        return x.first + x.length <= begin;
+      });
+      for (; r != runs.end() && r->first < end; ++r) {
+        const std::int64_t from = (std::max)(r->first, begin);
+        const std::int64_t to = (std::min)(r->first + r->length, end);
+        const std::int64_t at = (from - begin) * unit;
+        const T* const data =
+            p.data == nullptr ? nullptr
+                              : p.data + h.offset + (r->position + from - r->first) * unit * stride;
+        if (skips_elements()) {
+          add_finite(data, stride, p.weight, at, (to - from) * unit);
+          continue;
+        }
+        if (data != nullptr) {
+          accumulate(data, stride, p.weight, sums_.data() + at, 1, (to - from) * unit);
+        }
+        double* const weights = weights_.data() + at / weight_unit;
+        for (std::int64_t i = 0; i < (to - from) * unit / weight_unit; ++i) weights[i] += p.weight;
+      }
+    }
+    if (!terms_.exclusions.empty()) exclude(holders, sum_offset, begin * unit, end * unit);
+    T* const out = global_ + global_offset + begin * unit * inner().global_stride;
+    write_units(out, weight_unit, (end - begin) * unit);
+  }
+
+  /// Zeros, or the sums that were there before.
+  void start_tile(std::int64_t sum_offset, std::int64_t length) {
+    if (terms_.sums == nullptr) {
+      std::fill_n(sums_.data(), length, 0.0);
+      return;
+    }
+    for (std::int64_t i = 0; i < length; ++i) {
+      sums_[static_cast<std::size_t>(i)] = terms_.sums[sum_offset + i * inner().sum_stride];
+    }
+  }
+
+  void add_finite(const T* data, std::int64_t stride, double weight, std::int64_t at,
                   std::int64_t length) {
     using traits = scalar_traits<T>;
     for (std::int64_t i = 0; i < length; ++i) {
@@ -291,100 +320,86 @@ class tensor_average {
         ++skipped_;
         continue;
       }
-      sums[i] += rounded_product(weight, traits::load(x));
-      weights[i] += weight;
+      sums_[static_cast<std::size_t>(at + i)] += rounded_product(weight, traits::load(x));
+      weights_[static_cast<std::size_t>(at + i)] += weight;
     }
   }
 
   /// Adds the weights up again, without those that were left out, at each element with exclusions.
   void exclude(const std::vector<holder>& holders, std::int64_t sum_offset, std::int64_t begin,
                std::int64_t end) {
-    const level& inner = levels_.back();
+    const auto& exclusions = terms_.exclusions;
     for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t offset = sum_offset + i * inner.sum_stride;
-      auto left_out =
-          std::lower_bound(exclusions_.begin(), exclusions_.end(), exclusion{offset, 0});
-      if (left_out == exclusions_.end() || left_out->offset != offset) continue;
+      const std::int64_t offset = sum_offset + i * inner().sum_stride;
+      const auto left_out =
+          std::lower_bound(exclusions.begin(), exclusions.end(), exclusion{offset, 0});
+      if (left_out == exclusions.end() || left_out->offset != offset) continue;
+      const std::int64_t node = i / inner().unit;
       double weight = 0;
       for (const holder& h : holders) {
-        if (std::binary_search(exclusions_.begin(), exclusions_.end(),
-                               exclusion{offset, h.participant})) {
+        if (std::binary_search(left_out, exclusions.end(), exclusion{offset, h.participant})) {
           continue;
         }
-        for (const subfed::run& r : inner.runs[h.participant]) {
-          if (i >= r.first && i < r.first + r.length) weight += participants_[h.participant].weight;
+        for (const subfed::run& r : inner().runs_of(h.participant)) {
+          if (node >= r.first && node < r.first + r.length) {
+            weight += layout_.participants()[h.participant].weight;
+          }
         }
       }
-      weight_tile_[static_cast<std::size_t>(i - begin)] = weight;
+      weights_[static_cast<std::size_t>(i - begin)] = weight;
     }
   }
 
-  bool is_plain() const noexcept {
-    return options_.divide_by == divisor::holders && options_.content == content::parameters &&
-           options_.step == 1;
+  /// Elements with one weight for each unit, in the tile; those without weight keep their bits.
+  void write_units(T* out, std::int64_t unit, std::int64_t length) {
+    const std::int64_t stride = inner().global_stride;
+    for (std::int64_t i = 0; i < length; i += unit) {
+      const double weight = weights_[static_cast<std::size_t>(i / unit)];
+      if (!(weight > 0)) continue;
+      held_ += unit;
+      write(out + i * stride, sums_.data() + i, weight, unit);
+    }
   }
 
-  /// Elements that all have the same weight.
-  void write_segment(std::int64_t offset, const double* sums, double weight, std::int64_t length) {
+  /// out[i] = new value from sums[i] and the holders' weight.
+  void write(T* out, const double* sums, double weight, std::int64_t length) {
     using traits = scalar_traits<T>;
-    const std::int64_t stride = levels_.back().global_stride;
-    T* const out = global_ + offset;
-    held_ += length;
-    if (!is_plain()) {
+    const std::int64_t stride = inner().global_stride;
+    if (!plain_) {
       for (std::int64_t i = 0; i < length; ++i) {
         T& element = out[i * stride];
         element = traits::store(combined(sums[i], weight, traits::load(element)));
       }
-    } else if (stride == 1) {
-      for (std::int64_t i = 0; i < length; ++i) out[i] = traits::store(sums[i] / weight);
     } else {
       for (std::int64_t i = 0; i < length; ++i) out[i * stride] = traits::store(sums[i] / weight);
     }
   }
 
-  /// Elements with a weight each, in the tile; those without weight keep their bits.
-  void write_elements(std::int64_t offset, std::int64_t length) {
-    using traits = scalar_traits<T>;
-    const std::int64_t stride = levels_.back().global_stride;
-    const bool plain = is_plain();
-    for (std::int64_t i = 0; i < length; ++i) {
-      const double sum = sum_tile_[static_cast<std::size_t>(i)];
-      const double weight = weight_tile_[static_cast<std::size_t>(i)];
-      if (!(weight > 0)) continue;
-      ++held_;
-      T& element = global_[offset + i * stride];
-      element = traits::store(plain ? sum / weight : combined(sum, weight, traits::load(element)));
-    }
-  }
-
   /// The new value where options are not the plain selective average.
   double combined(double sum, double weight, double old) const noexcept {
-    const bool all = options_.divide_by == divisor::cohort;
-    const double total = all ? cohort_weight_ : weight;
-    if (options_.content == content::deltas) {
-      return old + rounded_product(options_.step, sum / total);
-    }
+    const bool all = terms_.options.divide_by == divisor::cohort;
+    const double total = all ? terms_.cohort_weight : weight;
+    const double step = terms_.options.step;
+    if (terms_.options.content == content::deltas) return old + rounded_product(step, sum / total);
     if (all) sum += rounded_product(total - weight, old);
     const double average = sum / total;
-    return options_.step == 1 ? average : old + rounded_product(options_.step, average - old);
+    return step == 1 ? average : old + rounded_product(step, average - old);
   }
 
   T* global_;
-  const double* sums_;
-  std::vector<participant<T>> participants_;
-  std::span<const exclusion> exclusions_;
-  average_options options_;
-  double cohort_weight_;
-  std::int64_t size_;
-
-  std::vector<level> levels_;
+  const average_layout<T>& layout_;
+  average_terms terms_;
+  bool plain_;
   std::vector<std::vector<holder>> holders_;
-  std::array<double, tile> sum_tile_{};
-  std::array<double, tile> weight_tile_{};
+  std::array<double, tile> sums_{};
+  std::array<double, tile> weights_{};
   std::vector<std::size_t> segment_holders_;
   bool segmented_ = false;
   std::vector<segment> segments_;
+  std::vector<segment_part> parts_;
   std::vector<std::int64_t> borders_;
+  std::vector<std::size_t> run_cursor_;
+  std::vector<stream<T>> streams_;
   std::int64_t held_ = 0;
   std::int64_t skipped_ = 0;
 };

@@ -31,7 +31,7 @@ struct site {
 /// generator. A lambda is one:
 ///   [](const site& s) { return index_set::prefix(s.extent, s.kept()); }
 template <class S>
-concept scheme = std::copyable<S> && requires(const S& s, const site& where) {
+concept scheme = std::copy_constructible<S> && requires(const S& s, const site& where) {
   { s(where) } -> std::convertible_to<index_set>;
 };
 

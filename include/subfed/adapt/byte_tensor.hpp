@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: MIT
+/// A tensor inside a buffer of bytes, whose element type a file format tells at run time.
+#pragma once
+
+#include <subfed/detail/bytes.hpp>
+#include <subfed/detail/element_format.hpp>
+#include <subfed/tensor_view.hpp>
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace subfed::inline v0 {
+
+/// A dense tensor in a buffer that it does not own; npy_view() and safetensors_view give it. Its
+/// elements are read in place: slice<float>(t, ..), or tensor_view<const float>(t). Nothing is
+/// written through it.
+class byte_tensor {
+ public:
+  /// How the elements lie: the last, or the first dimension without gaps.
+  enum class order { row_major, column_major };
+
+  /// For readers of formats. `label` is how messages call the tensor; `data` has all its bytes.
+  byte_tensor(std::string label, detail::element_format format, std::vector<std::int64_t> extents,
+              order laid_out, const std::byte* data)
+      : label_(std::move(label)),
+        format_(format),
+        extents_(std::move(extents)),
+        order_(laid_out),
+        data_(data) {}
+
+  int rank() const noexcept { return static_cast<int>(extents_.size()); }
+  std::span<const std::int64_t> extents() const noexcept { return extents_; }
+  order element_order() const noexcept { return order_; }
+  /// The first byte; at any address.
+  const std::byte* data() const noexcept { return data_; }
+  std::int64_t size_bytes() const noexcept {
+    std::int64_t n = 0;
+    detail::bytes_of(extents_, format_.bits / 8, n);
+    return n;
+  }
+  /// "float", "int64", "bfloat16" ..
+  std::string element_type() const { return detail::format_text(format_); }
+  /// Whether the elements are of type T: float, double, half, bfloat16, bool, any integer type, and
+  /// the half types of other libraries.
+  template <class T>
+  bool holds() const noexcept {
+    return format_ == detail::format_of<T>();
+  }
+  /// Whether view_traits gives a view of T where the elements lie.
+  template <class T>
+  bool is_aligned() const noexcept {
+    return size_bytes() == 0 || detail::is_aligned<T>(data_);
+  }
+
+  /// Throws  error when the elements are not of type T, or are bools that are neither 0 nor 1.
+  template <class T>
+  void check() const {
+    detail::check_format<T>(label_, format_);
+    if constexpr (std::same_as<T, bool>) {
+      const std::byte* const end = data_ + size_bytes();
+      if (std::any_of(data_, end, [](std::byte b) { return std::to_integer<int>(b) > 1; })) {
+        detail::fail("subfed: " + label_ + " has a bool that is neither 0 nor 1");
+      }
+    }
+  }
+  const std::string& label() const noexcept { return label_; }
+
+  /// Strides in elements.
+  std::vector<std::int64_t> strides() const {
+    constexpr std::int64_t most = (std::numeric_limits<std::int64_t>::max)();
+    std::vector<std::int64_t> out(extents_.size());
+    std::int64_t stride = 1;
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      const std::size_t r = order_ == order::column_major ? i : out.size() - 1 - i;
+      out[r] = stride;
+      const std::int64_t extent = (std::max)(extents_[r], std::int64_t{1});
+      if (stride <= most / extent) stride *= extent;  // more only in an empty tensor
+    }
+    return out;
+  }
+
+ private:
+  std::string label_;
+  detail::element_format format_;
+  std::vector<std::int64_t> extents_;
+  order order_;
+  const std::byte* data_;
+};
+
+/// The element type is known at run time only, so name it. Read in place, not copied.
+///
+/// Throws  error when the elements are of another type than the one asked for, when their address
+/// is
+///         not a multiple of what the type needs (take aligned_copy() then; reading them in place
+///         would be undefined), or when a bool is neither 0 nor 1.
+/// Cost    O(rank); of bools one read of all of them.
+template <>
+struct view_traits<byte_tensor> {
+  using element_type = void;
+  static constexpr bool owns = false;
+
+  template <class T>
+  requires std::is_const_v<T>
+  static tensor_view<T> view(const byte_tensor& t) {
+    using element = std::remove_const_t<T>;
+    t.check<element>();
+    if (!t.is_aligned<element>()) {
+      detail::fail("subfed: " + t.label() + " lies at an address that is not a multiple of " +
+                   std::to_string(alignof(element)) + ": take aligned_copy<" +
+                   detail::format_text(detail::format_of<element>()) + ">() of it");
+    }
+    // An empty tensor may lie anywhere, and is not read.
+    const auto* const data = t.size_bytes() == 0 ? nullptr : reinterpret_cast<T*>(t.data());
+    return {data, t.extents(), t.strides()};
+  }
+};
+
+/// A row-major tensor that owns its elements.
+template <class T>
+class dense_tensor {
+ public:
+  /// Elements with whatever value T{} has.
+  explicit dense_tensor(std::span<const std::int64_t> extents)
+      : extents_(extents.begin(), extents.end()),
+        elements_(std::make_unique<T[]>(elements(extents_))) {}
+
+  T* data() noexcept { return elements_.get(); }
+  const T* data() const noexcept { return elements_.get(); }
+  std::span<const std::int64_t> extents() const noexcept { return extents_; }
+
+ private:
+  static std::size_t elements(std::span<const std::int64_t> extents) {
+    // As many as a view can have, which refuses more with a sentence.
+    static constexpr T any{};
+    return static_cast<std::size_t>(tensor_view<const T>(&any, extents).size());
+  }
+
+  std::vector<std::int64_t> extents_;
+  std::unique_ptr<T[]> elements_;
+};
+
+template <class E>
+struct view_traits<dense_tensor<E>> {
+  using element_type = E;
+  static constexpr bool owns = true;
+  template <class T, class Self>
+  requires std::convertible_to<decltype(std::declval<Self&>().data()), T*>
+  static tensor_view<T> view(Self& t) { return {t.data(), t.extents()}; }
+};
+
+/// The elements of a tensor in a buffer, where they can be read and written whatever their address
+/// was:
+///
+///   const auto w = aligned_copy<float>(file["fc1.weight"]);
+///
+/// Throws  error when the elements are not of type T, or are bools that are neither 0 nor 1.
+template <class T>
+dense_tensor<T> aligned_copy(const byte_tensor& from) {
+  from.check<T>();
+  dense_tensor<T> out(from.extents());
+  if (from.size_bytes() == 0) return out;
+  if (from.element_order() == byte_tensor::order::row_major) {
+    std::memcpy(out.data(), from.data(), static_cast<std::size_t>(from.size_bytes()));
+    return out;
+  }
+  const std::vector<std::int64_t> strides = from.strides();
+  const tensor_view<T> places(out.data(), from.extents(), strides);  // only to walk the offsets
+  T* to = out.data();
+  detail::for_each_offset(places, [&](std::int64_t o) {
+    std::memcpy(to++, from.data() + o * static_cast<std::int64_t>(sizeof(T)), sizeof(T));
+  });
+  return out;
+}
+
+}  // namespace subfed::inline v0

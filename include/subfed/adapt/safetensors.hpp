@@ -1,0 +1,579 @@
+// SPDX-License-Identifier: MIT
+/// The safetensors format in memory: tensors found by name and read in place, files written.
+#pragma once
+
+#include <subfed/adapt/byte_tensor.hpp>
+#include <subfed/detail/bytes.hpp>
+#include <subfed/detail/element_format.hpp>
+#include <subfed/model.hpp>
+#include <subfed/tensor_view.hpp>
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace subfed::inline v0 {
+
+namespace detail {
+
+/// No header is longer; the format's own reader has the same limit.
+inline constexpr std::uint64_t safetensors_most_header = 100'000'000;
+
+[[noreturn]] inline void refuse_safetensors(const std::string& what) {
+  fail("subfed: safetensors: " + what);
+}
+
+struct safetensors_dtype {
+  std::string_view name;
+  element_format format;
+};
+inline constexpr safetensors_dtype safetensors_dtypes[] = {
+    {"F64", {number_kind::floating, 64}},         {"F32", {number_kind::floating, 32}},
+    {"F16", {number_kind::floating, 16}},         {"BF16", {number_kind::brain, 16}},
+    {"I64", {number_kind::signed_integer, 64}},   {"I32", {number_kind::signed_integer, 32}},
+    {"I16", {number_kind::signed_integer, 16}},   {"I8", {number_kind::signed_integer, 8}},
+    {"U64", {number_kind::unsigned_integer, 64}}, {"U32", {number_kind::unsigned_integer, 32}},
+    {"U16", {number_kind::unsigned_integer, 16}}, {"U8", {number_kind::unsigned_integer, 8}},
+    {"BOOL", {number_kind::boolean, 8}},
+};
+
+/// Bytes of the UTF-8 sequence that the text begins with; 0 when it is none (too long an encoding,
+/// half of a surrogate pair, over U+10FFFF).
+inline std::size_t utf8_length(std::string_view text) noexcept {
+  const auto byte = [&](std::size_t i) -> unsigned {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
+  };
+  const unsigned first = byte(0);
+  if (first < 0x80) return 1;
+  const std::size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
+  if (first < 0xC2 || first > 0xF4) return 0;
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xC0) != 0x80) return 0;
+  }
+  if ((first == 0xE0 && byte(1) < 0xA0) || (first == 0xED && byte(1) > 0x9F) ||
+      (first == 0xF0 && byte(1) < 0x90) || (first == 0xF4 && byte(1) > 0x8F)) {
+    return 0;
+  }
+  return length;
+}
+
+inline bool is_utf8(std::string_view text) noexcept {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t length = utf8_length(text.substr(at));
+    if (length == 0) return false;
+    at += length;
+  }
+  return true;
+}
+
+inline void append_utf8(std::string& out, unsigned code) {
+  const auto tail = [&](int shift) { out += static_cast<char>(0x80u | (code >> shift & 0x3Fu)); };
+  if (code < 0x80) {
+    out += static_cast<char>(code);
+  } else if (code < 0x800) {
+    out += static_cast<char>(0xC0u | code >> 6);
+    tail(0);
+  } else if (code < 0x10000) {
+    out += static_cast<char>(0xE0u | code >> 12);
+    tail(6);
+    tail(0);
+  } else {
+    out += static_cast<char>(0xF0u | code >> 18);
+    tail(12);
+    tail(6);
+    tail(0);
+  }
+}
+
+/// Reads the part of JSON that a safetensors header is made of: objects of known depth, strings,
+/// and whole numbers that are not negative. Whatever else JSON has is refused, so nothing recurses.
+class safetensors_json {
+ public:
+  explicit safetensors_json(std::string_view text) : text_(text) {}
+
+  /// Calls read_value(key) for each key of an object; it is to consume the value.
+  template <class F>
+  void object(F&& read_value) {
+    expect('{');
+    if (next_is('}')) return;
+    do {
+      std::string key = string();
+      expect(':');
+      read_value(std::move(key));
+    } while (next_is(','));
+    expect('}');
+  }
+
+  std::vector<std::int64_t> numbers() {
+    std::vector<std::int64_t> out;
+    expect('[');
+    if (next_is(']')) return out;
+    do {
+      skip_space();
+      const std::size_t begin = at_;
+      std::int64_t number = 0;
+      if (!parse_decimal(text_, at_, number)) {
+        at_ = begin;
+        refuse("something else than a whole number of 0 to 2^63 - 1");
+      }
+      if (text_[begin] == '0' && at_ > begin + 1) refuse("a number with leading zeros");
+      out.push_back(number);
+    } while (next_is(','));
+    expect(']');
+    return out;
+  }
+
+  std::string string() {
+    expect('"');
+    std::string out;
+    while (true) {
+      if (at_ == text_.size()) refuse("a string without an end");
+      const char c = text_[at_];
+      if (c == '"') {
+        ++at_;
+        return out;
+      }
+      if (static_cast<unsigned char>(c) < 0x20) refuse("a control character in a string");
+      if (c == '\\') {
+        ++at_;
+        escape(out);
+        continue;
+      }
+      const std::size_t length = utf8_length(text_.substr(at_));
+      if (length == 0) refuse("bytes that are not UTF-8");
+      out += text_.substr(at_, length);
+      at_ += length;
+    }
+  }
+
+  void end() {
+    skip_space();
+    if (at_ != text_.size()) refuse("something behind its end");
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& what) const {
+    refuse_safetensors("the header has " + what + ", at byte " + std::to_string(at_));
+  }
+  void skip_space() {
+    constexpr std::string_view space = " \n\r\t";
+    while (at_ < text_.size() && space.find(text_[at_]) != std::string_view::npos) ++at_;
+  }
+  bool next_is(char c) {
+    skip_space();
+    if (at_ == text_.size() || text_[at_] != c) return false;
+    ++at_;
+    return true;
+  }
+  void expect(char c) {
+    if (next_is(c)) return;
+    refuse((at_ == text_.size() ? std::string("its end") : quoted(text_.substr(at_, 1))) +
+           " where '" + c + "' is expected");
+  }
+
+  /// What follows a backslash.
+  void escape(std::string& out) {
+    constexpr std::string_view codes = "\"\\/bfnrt";
+    constexpr std::string_view meanings = "\"\\/\b\f\n\r\t";
+    const char c = at_ < text_.size() ? text_[at_] : '\0';
+    const std::size_t known = c == '\0' ? std::string_view::npos : codes.find(c);
+    if (known != std::string_view::npos) {
+      ++at_;
+      out += meanings[known];
+      return;
+    }
+    if (c != 'u') refuse("an unknown escape in a string");
+    ++at_;
+    unsigned code = hexadecimal();
+    if (code >= 0xD800 && code < 0xDC00 && text_.substr(at_).starts_with("\\u")) {
+      at_ += 2;
+      const unsigned low = hexadecimal();
+      if (low < 0xDC00 || low > 0xDFFF) refuse("half of a surrogate pair in a string");
+      code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
+    } else if (code >= 0xD800 && code < 0xE000) {
+      refuse("half of a surrogate pair in a string");
+    }
+    append_utf8(out, code);
+  }
+  unsigned hexadecimal() {
+    unsigned code = 0;
+    for (int i = 0; i < 4; ++i) {
+      const char c = at_ < text_.size() ? text_[at_] : '\0';
+      const unsigned digit = c >= '0' && c <= '9'   ? static_cast<unsigned>(c - '0')
+                             : c >= 'a' && c <= 'f' ? static_cast<unsigned>(c - 'a') + 10
+                             : c >= 'A' && c <= 'F' ? static_cast<unsigned>(c - 'A') + 10
+                                                    : 16;
+      if (digit == 16) refuse("an escape without four hexadecimal digits");
+      code = code * 16 + digit;
+      ++at_;
+    }
+    return code;
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+};
+
+}  // namespace detail
+
+/// The tensors of a safetensors file that lies in memory (what NVFlare sends and Hugging Face
+/// stores), read in place.
+///
+///   const safetensors_view file(bytes);
+///   subfed::slice<float>(file["fc1.weight"], sub[weight], local);
+///   mean.add(sub, file.tensors<float>(net), client.weight);
+///
+/// A tensor lies where the file put it, which need not suit its type: see byte_tensor and
+/// aligned_copy().
+class safetensors_view {
+ public:
+  struct entry {
+    std::string name;
+    byte_tensor tensor;
+  };
+  using text_pair = std::pair<std::string, std::string>;
+
+  /// Reads the header. The bytes are to outlive the view and the tensors it gives; a temporary
+  /// string or vector does not compile.
+  ///
+  /// Throws  error for bytes that are no safetensors file: too few, a header over 100 MB or longer
+  ///         than the file, bad JSON, a name that comes twice, an unknown element type, a shape
+  ///         that does not fit its bytes, and bytes that belong to no tensor or to two. Each names
+  ///         the tensor.
+  /// Cost    O(header log header); does not read the elements.
+  template <detail::byte_range Bytes>
+  requires(!std::same_as<std::remove_cvref_t<Bytes>, safetensors_view>) explicit safetensors_view(
+      Bytes&& file) {
+    read(detail::as_bytes(file));
+  }
+
+  std::size_t size() const noexcept { return entries_.size(); }
+  /// Entries in the order of their bytes.
+  auto begin() const noexcept { return entries_.begin(); }
+  auto end() const noexcept { return entries_.end(); }
+
+  bool contains(std::string_view name) const noexcept { return find(name) != nullptr; }
+  /// Throws  error when there is no tensor of that name.
+  const byte_tensor& operator[](std::string_view name) const {
+    const entry* const found = find(name);
+    if (found == nullptr) {
+      detail::refuse_safetensors("the file has no tensor " + detail::quoted(name));
+    }
+    return found->tensor;
+  }
+
+  /// The tensors of a model, by their names, in its order. Other tensors of the file are left
+  /// alone.
+  ///
+  /// Throws  error when one is not there, has another element type, or lies where T must not.
+  template <class T>
+  tensor_views<const T> tensors(const model& net) const {
+    std::vector<tensor_view<const T>> out;
+    for (const auto& info : net.tensors()) out.emplace_back((*this)[info.name]);
+    return tensor_views<const T>(out);
+  }
+
+  /// The strings of "__metadata__", in the order of the header.
+  std::span<const text_pair> metadata() const noexcept { return metadata_; }
+
+ private:
+  /// An entry with where its bytes are.
+  struct draft {
+    std::string name;
+    detail::element_format format = {};
+    std::vector<std::int64_t> extents = {};
+    std::int64_t begin = 0;
+    std::int64_t end = 0;
+  };
+
+  void read(std::span<const std::byte> file) {
+    constexpr std::size_t before = 8;
+    if (file.size() < before) {
+      detail::refuse_safetensors("the file has " + std::to_string(file.size()) +
+                                 " bytes, at least 8 are needed");
+    }
+    const std::uint64_t length = detail::load_little<8>(file.data());
+    if (length > detail::safetensors_most_header) {
+      detail::refuse_safetensors("the header is to have " + std::to_string(length) +
+                                 " bytes, the most is " +
+                                 std::to_string(detail::safetensors_most_header));
+    }
+    if (length > file.size() - before) {
+      detail::refuse_safetensors("the header is to have " + std::to_string(length) +
+                                 " bytes, but the file has " +
+                                 std::to_string(file.size() - before) + " more only");
+    }
+    const auto header = file.subspan(before, static_cast<std::size_t>(length));
+    const auto data = file.subspan(before + static_cast<std::size_t>(length));
+    std::vector<draft> drafts = parse(detail::as_text(header));
+    for (const draft& d : drafts) check_size(d);
+    check_cover(drafts, data.size());
+
+    entries_.reserve(drafts.size());
+    for (draft& d : drafts) {
+      byte_tensor tensor("the safetensors tensor " + detail::quoted(d.name), d.format,
+                         std::move(d.extents), byte_tensor::order::row_major,
+                         data.data() + d.begin);
+      entries_.push_back({std::move(d.name), std::move(tensor)});
+    }
+    for (std::size_t i = 0; i < entries_.size(); ++i) by_name_.push_back(i);
+    std::sort(by_name_.begin(), by_name_.end(),
+              [&](std::size_t a, std::size_t b) { return entries_[a].name < entries_[b].name; });
+    for (std::size_t i = 1; i < by_name_.size(); ++i) {
+      const std::string& name = entries_[by_name_[i]].name;
+      if (name == entries_[by_name_[i - 1]].name) {
+        detail::refuse_safetensors("the tensor " + detail::quoted(name) + " comes twice");
+      }
+    }
+  }
+
+  std::vector<draft> parse(std::string_view text) {
+    if (!text.starts_with('{')) {
+      detail::refuse_safetensors("the header does not begin with '{'");
+    }
+    std::vector<draft> out;
+    bool has_metadata = false;
+    detail::safetensors_json json(text);
+    json.object([&](std::string name) {
+      if (name != "__metadata__") {
+        out.push_back(parse_entry(json, std::move(name)));
+        return;
+      }
+      if (std::exchange(has_metadata, true)) {
+        detail::refuse_safetensors("'__metadata__' comes twice");
+      }
+      json.object([&](std::string key) { metadata_.emplace_back(std::move(key), json.string()); });
+    });
+    json.end();
+    return out;
+  }
+
+  static draft parse_entry(detail::safetensors_json& json, std::string name) {
+    draft out{.name = std::move(name)};
+    const auto refuse = [&](const std::string& what) {
+      detail::refuse_safetensors("the tensor " + detail::quoted(out.name) + " " + what);
+    };
+    bool seen[3] = {};
+    json.object([&](const std::string& key) {
+      const std::size_t which = key == "dtype"          ? 0
+                                : key == "shape"        ? 1
+                                : key == "data_offsets" ? 2
+                                                        : 3;
+      if (which == 3) refuse("has the unknown property " + detail::quoted(key));
+      if (std::exchange(seen[which], true)) refuse("has '" + key + "' twice");
+      if (which == 0) {
+        const std::string dtype = json.string();
+        for (const auto& known : detail::safetensors_dtypes) {
+          if (known.name == dtype) out.format = known.format;
+        }
+        if (out.format.bits == 0) {
+          refuse("has elements of the unknown type " + detail::quoted(dtype));
+        }
+      } else if (which == 1) {
+        out.extents = json.numbers();
+        if (out.extents.size() > static_cast<std::size_t>(max_rank)) refuse("has a rank over 8");
+      } else {
+        const std::vector<std::int64_t> offsets = json.numbers();
+        if (offsets.size() != 2 || offsets[0] > offsets[1]) {
+          refuse("has 'data_offsets' that are not a first and a last");
+        }
+        out.begin = offsets[0];
+        out.end = offsets[1];
+      }
+    });
+    if (!seen[0] || !seen[1] || !seen[2]) refuse("lacks 'dtype', 'shape' or 'data_offsets'");
+    return out;
+  }
+
+  static void check_size(const draft& d) {
+    std::int64_t needed = 0;
+    if (detail::bytes_of(d.extents, d.format.bits / 8, needed) && needed == d.end - d.begin) return;
+    detail::refuse_safetensors("the tensor " + detail::quoted(d.name) + " of shape " +
+                               detail::shape_text(d.extents) + " and type " +
+                               detail::format_text(d.format) + " is given " +
+                               std::to_string(d.end - d.begin) + " bytes");
+  }
+
+  /// Sorts the drafts by their bytes, of which each belongs to exactly one.
+  static void check_cover(std::vector<draft>& drafts, std::size_t bytes) {
+    std::stable_sort(drafts.begin(), drafts.end(), [](const draft& a, const draft& b) {
+      return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
+    });
+    std::int64_t covered = 0;
+    for (const draft& d : drafts) {
+      if (d.begin != covered) {
+        detail::refuse_safetensors("the tensor " + detail::quoted(d.name) + " begins at byte " +
+                                   std::to_string(d.begin) + ", the one before ends at " +
+                                   std::to_string(covered));
+      }
+      covered = d.end;
+    }
+    if (static_cast<std::uint64_t>(covered) != bytes) {
+      detail::refuse_safetensors("the tensors end at byte " + std::to_string(covered) + ", but " +
+                                 std::to_string(bytes) + " bytes follow the header");
+    }
+  }
+
+  const entry* find(std::string_view name) const noexcept {
+    const auto at =
+        std::lower_bound(by_name_.begin(), by_name_.end(), name,
+                         [&](std::size_t i, std::string_view n) { return entries_[i].name < n; });
+    return at != by_name_.end() && entries_[*at].name == name ? &entries_[*at] : nullptr;
+  }
+
+  std::vector<entry> entries_;
+  std::vector<std::size_t> by_name_;
+  std::vector<text_pair> metadata_;
+};
+
+/// A tensor to write, with its name: {"fc1.weight", w}. Holds a view only, so a temporary that owns
+/// its elements does not compile.
+class named_view {
+ public:
+  template <viewable V>
+  requires borrowed<V> named_view(std::string name, V&& tensor)
+      : name_(std::move(name)), view_(detail::source<detail::element_of_call_t<void, V>>(tensor)) {
+    using element = detail::element_of_call_t<void, V>;
+    static_assert(detail::format_of<element>().kind != detail::number_kind::other,
+                  "subfed: safetensors has no name for this element type");
+  }
+
+  const std::string& name() const noexcept { return name_; }
+  const detail::erased_view& view() const noexcept { return view_; }
+
+ private:
+  std::string name_;
+  detail::erased_view view_;
+};
+
+namespace detail {
+
+/// A string as JSON has it.
+inline std::string json_string(std::string_view text) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (byte < 0x20) {
+      out += "\\u00";
+      out += digits[byte >> 4];
+      out += digits[byte & 15];
+    } else {
+      out += c;
+    }
+  }
+  return out + '"';
+}
+
+inline std::string safetensors_header(std::span<const named_view* const> tensors,
+                                      std::span<const safetensors_view::text_pair> metadata) {
+  std::string out = "{";
+  if (!metadata.empty()) {
+    out += "\"__metadata__\":{";
+    for (const auto& [key, value] : metadata) {
+      if (out.back() != '{') out += ',';
+      out += json_string(key) + ':' + json_string(value);
+    }
+    out += '}';
+  }
+  std::int64_t at = 0;
+  for (const named_view* const tensor : tensors) {
+    const erased_view& view = tensor->view();
+    if (out.size() > 1) out += ',';
+    std::string_view dtype;
+    for (const auto& known : safetensors_dtypes) {
+      if (known.format == view.format) dtype = known.name;
+    }
+    out += json_string(tensor->name()) + ":{\"dtype\":\"" + std::string(dtype) + "\",\"shape\":[";
+    for (std::size_t r = 0; r < view.extents.size(); ++r) {
+      out += (r != 0 ? "," : "") + std::to_string(view.extents[r]);
+    }
+    out += "],\"data_offsets\":[" + std::to_string(at) + ',';
+    at += view.size_bytes();
+    out += std::to_string(at) + "]}";
+  }
+  out += '}';
+  while (out.size() % 8 != 0) out += ' ';
+  return out;
+}
+
+}  // namespace detail
+
+/// Tensors as a safetensors file. Bytes: a std::string or std::vector of a type of one byte.
+///
+///   const auto body = write_safetensors<std::string>({{"fc1.weight", w1}, {"fc1.bias", b1}});
+///
+/// Post    The file depends on names, shapes, elements and metadata alone, not on the order in
+/// which
+///         they are given: larger element types come first, then by name; so each tensor lies at a
+///         multiple of its element's size from the file's beginning. Metadata is sorted by key.
+/// Throws  error for a name or a key that comes twice, is '__metadata__' or is not UTF-8.
+/// Cost    Reads and writes each element once.
+template <class Bytes = std::vector<std::byte>>
+Bytes write_safetensors(std::span<const named_view> tensors,
+                        std::span<const safetensors_view::text_pair> metadata = {}) {
+  const auto check = [](const char* kind, const std::string& name, bool twice) {
+    if (!detail::is_utf8(name)) {
+      detail::refuse_safetensors(std::string("the ") + kind + " " + detail::quoted(name) +
+                                 " is not UTF-8");
+    }
+    if (twice || name == "__metadata__") {
+      detail::refuse_safetensors(std::string("the ") + kind + " " + detail::quoted(name) +
+                                 (twice ? " is given twice" : " is the format's own"));
+    }
+  };
+  std::vector<const named_view*> sorted;
+  for (const named_view& tensor : tensors) sorted.push_back(&tensor);
+  std::sort(sorted.begin(), sorted.end(),
+            [](const auto* a, const auto* b) { return a->name() < b->name(); });
+  for (std::size_t i = 0; i < sorted.size(); ++i) {
+    check("tensor", sorted[i]->name(), i != 0 && sorted[i]->name() == sorted[i - 1]->name());
+  }
+  std::stable_sort(sorted.begin(), sorted.end(), [](const auto* a, const auto* b) {
+    return a->view().format.bits > b->view().format.bits;
+  });
+  std::vector<safetensors_view::text_pair> texts(metadata.begin(), metadata.end());
+  std::sort(texts.begin(), texts.end());
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    check("metadata key", texts[i].first, i != 0 && texts[i].first == texts[i - 1].first);
+    if (!detail::is_utf8(texts[i].second)) {
+      detail::refuse_safetensors("the metadata of " + detail::quoted(texts[i].first) +
+                                 " is not UTF-8");
+    }
+  }
+
+  const std::string header = detail::safetensors_header(sorted, texts);
+  std::size_t size = 8 + header.size();
+  for (const auto* tensor : sorted) size += static_cast<std::size_t>(tensor->view().size_bytes());
+  Bytes out;
+  out.resize(size);
+  auto* to = reinterpret_cast<std::byte*>(std::data(out));
+  detail::store_little<8>(header.size(), to);
+  std::memcpy(to + 8, header.data(), header.size());
+  to += 8 + header.size();
+  for (const auto* tensor : sorted) {
+    tensor->view().copy_to(to);
+    to += tensor->view().size_bytes();
+  }
+  return out;
+}
+template <class Bytes = std::vector<std::byte>>
+Bytes write_safetensors(std::initializer_list<named_view> tensors,
+                        std::initializer_list<safetensors_view::text_pair> metadata = {}) {
+  return write_safetensors<Bytes>(
+      std::span<const named_view>(tensors.begin(), tensors.size()),
+      std::span<const safetensors_view::text_pair>(metadata.begin(), metadata.size()));
+}
+
+}  // namespace subfed::inline v0

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT
+/// xtensor's containers, adaptors and strided views as tensor views. Includes nothing of xtensor.
+#pragma once
+
+#include <subfed/tensor_view.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace subfed::inline v0 {
+
+namespace detail {
+
+/// An xtensor object whose elements are in memory at constant strides: xarray, xtensor,
+/// xtensor_fixed, xt::adapt, xt::view and xt::strided_view of these. Sums, broadcasts, generators
+/// and views through index lists (xt::keep, xt::index_view) have no data() or no strides() and are
+/// none.
+template <class M>
+concept xtensor_in_memory = requires(M& m) {
+  { *std::begin(m.shape()) } -> std::convertible_to<std::int64_t>;
+  { *std::begin(m.strides()) } -> std::convertible_to<std::int64_t>;
+  { m.data_offset() } -> std::convertible_to<std::size_t>;
+  requires std::same_as<std::remove_cvref_t<decltype(*m.data())>,
+                        std::remove_cv_t<typename M::value_type>>;
+  requires std::is_pointer_v<std::remove_cvref_t<decltype(m.data())>>;
+  m.layout();
+};
+
+/// The expression that a view is of, a reference for a view of an lvalue; void where it is no view.
+template <class M>
+struct viewed_expression {
+  using type = void;
+};
+template <template <class, class...> class View, class Expression, class... Slices>
+struct viewed_expression<View<Expression, Slices...>> {
+  using type = Expression;
+};
+template <class M>
+requires requires { typename M::undecay_expression; }
+struct viewed_expression<M> {
+  using type = typename M::undecay_expression;
+};
+
+/// Whether the elements end with the object. True where xtensor's types do not tell (an xt::adapt
+/// of a bare pointer may own it).
+template <class M>
+constexpr bool xtensor_owns() {
+  if constexpr (requires { typename M::container_closure_type; }) {
+    return !std::is_reference_v<typename M::container_closure_type>;
+  } else {
+    using expression = typename viewed_expression<M>::type;
+    if constexpr (std::is_void_v<expression>) {
+      return true;
+    } else if constexpr (std::is_reference_v<expression>) {
+      return false;
+    } else {
+      return xtensor_owns<std::remove_cv_t<expression>>();
+    }
+  }
+}
+
+}  // namespace detail
+
+/// Either storage order, any strides, signed too; rank up to 8.
+///
+///   xt::xarray<float> w = xt::zeros<float>({64, 20});
+///   subfed::slice(w, sub[weight], xt::view(buffer, xt::range(0, 16), xt::all()));
+template <detail::xtensor_in_memory M>
+struct view_traits<M> {
+  using element_type = std::remove_cv_t<typename M::value_type>;
+  static constexpr bool owns = detail::xtensor_owns<M>();
+
+  template <class T, class Self>
+  requires std::convertible_to<decltype(std::declval<Self&>().data()), T*>
+  static tensor_view<T> view(Self& m) {
+    std::vector<std::int64_t> extents;
+    for (const auto extent : m.shape()) extents.push_back(static_cast<std::int64_t>(extent));
+    std::vector<std::int64_t> strides;  // 0 in dimensions of extent 1
+    for (const auto stride : m.strides()) strides.push_back(static_cast<std::int64_t>(stride));
+    return {m.data() + static_cast<std::ptrdiff_t>(m.data_offset()), extents, strides};
+  }
+};
+
+}  // namespace subfed::inline v0

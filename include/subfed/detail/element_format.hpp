@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT
+/// Element types that are known at run time only: what they are called and whether they are T.
+#pragma once
+
+#include <subfed/error.hpp>
+#include <subfed/scalar.hpp>
+
+#include <concepts>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <type_traits>
+
+namespace subfed::inline v0::detail {
+
+enum class number_kind { other, signed_integer, unsigned_integer, floating, brain, boolean };
+
+struct element_format {
+  number_kind kind = number_kind::other;
+  int bits = 0;
+
+  friend bool operator==(const element_format&, const element_format&) = default;
+};
+
+template <class T>
+inline constexpr int own_mantissa_bits = 0;
+template <int MantissaBits>
+inline constexpr int own_mantissa_bits<float16<MantissaBits>> = MantissaBits;
+
+/// The format of T; of kind other when it is no number that files and other libraries have.
+template <class T>
+constexpr element_format format_of() noexcept {
+  if constexpr (std::same_as<T, bool>) {
+    return {number_kind::boolean, 8};
+  } else if constexpr (std::is_integral_v<T>) {
+    return {std::is_signed_v<T> ? number_kind::signed_integer : number_kind::unsigned_integer,
+            static_cast<int>(sizeof(T) * 8)};
+  } else if constexpr (std::same_as<T, float> || std::same_as<T, double>) {
+    return {number_kind::floating, static_cast<int>(sizeof(T) * 8)};
+  } else if constexpr (own_mantissa_bits<T> != 0) {
+    return {own_mantissa_bits<T> == 10 ? number_kind::floating : number_kind::brain, 16};
+  } else if constexpr (foreign_float16<T>) {
+    return {std::numeric_limits<T>::digits == 11 ? number_kind::floating : number_kind::brain, 16};
+  } else {
+    return {};
+  }
+}
+
+/// "float", "int64", "bfloat16": the way element types are named in messages.
+inline std::string format_text(element_format format) {
+  switch (format.kind) {
+    case number_kind::signed_integer:
+      return "int" + std::to_string(format.bits);
+    case number_kind::unsigned_integer:
+      return "uint" + std::to_string(format.bits);
+    case number_kind::floating:
+      if (format.bits == 16) return "half";
+      if (format.bits == 32) return "float";
+      if (format.bits == 64) return "double";
+      return "float" + std::to_string(format.bits);
+    case number_kind::brain:
+      return "bfloat" + std::to_string(format.bits);
+    case number_kind::boolean:
+      return format.bits == 8 ? "bool" : "bool" + std::to_string(format.bits);
+    case number_kind::other:
+      break;
+  }
+  return "another type";
+}
+
+/// Throws unless the elements are of type T: "subfed: the DLPack tensor has elements of type int64,
+/// expected float".
+template <class T>
+void check_format(const std::string& tensor, element_format found) {
+  constexpr element_format expected = format_of<T>();
+  static_assert(expected.kind != number_kind::other,
+                "subfed: no tensor whose type is known at run time only has elements of this type");
+  if (found == expected) return;
+  fail("subfed: " + tensor + " has elements of type " + format_text(found) + ", expected " +
+       format_text(expected));
+}
+
+/// Whether a T may lie at the address.
+template <class T>
+bool is_aligned(const void* address) noexcept {
+  return reinterpret_cast<std::uintptr_t>(address) % alignof(T) == 0;
+}
+
+}  // namespace subfed::inline v0::detail

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+/// Who runs the independent parts of a large job: the caller decides, the library starts no thread.
+#pragma once
+
+#include <subfed/config.hpp>
+
+#include <cstdint>
+
+namespace subfed::inline v0 {
+
+/// Anything with parallel_for(n, f) that calls f(0) .. f(n-1), each once, in any order, on any
+/// threads, and returns when all have returned. The parts never touch the same element, and how a
+/// job is cut into parts does not depend on the executor, so results have the same bits on all of
+/// them.
+///
+/// oneTBB as an executor:
+///   struct tbb_executor {
+///     template <class F> void parallel_for(std::int64_t n, F&& f) const {
+///       tbb::parallel_for(std::int64_t{0}, n, f);
+///     }
+///   };
+template <class E>
+concept executor = requires(E& e, std::int64_t n, void (*f)(std::int64_t)) {
+  e.parallel_for(n, f);
+};
+
+/// One part after the other, on the calling thread.
+struct serial {
+  template <class F>
+  void parallel_for(std::int64_t n, F&& f) const {
+    for (std::int64_t i = 0; i < n; ++i) f(i);
+  }
+};
+
+#if defined(_OPENMP)
+/// OpenMP's threads; there when the file is compiled with -fopenmp.
+struct openmp {
+  /// Threads to use; 0: as many as OpenMP likes.
+  int threads = 0;
+
+  template <class F>
+  void parallel_for(std::int64_t n, F&& f) const {
+    if (threads > 0) {
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
+      for (std::int64_t i = 0; i < n; ++i) f(i);
+    } else {
+#pragma omp parallel for schedule(dynamic, 1)
+      for (std::int64_t i = 0; i < n; ++i) f(i);
+    }
+  }
+};
+#endif
+
+}  // namespace subfed::inline v0
