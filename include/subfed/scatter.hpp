@@ -2,6 +2,7 @@
 /// Putting a sub-model's tensor back into the global one: the inverse and the adjoint of slice.
 #pragma once
 
+#include <subfed/detail/copy_stretch.hpp>
 #include <subfed/detail/paired_walk.hpp>
 #include <subfed/selection.hpp>
 #include <subfed/tensor_view.hpp>
@@ -26,10 +27,12 @@ void scatter_with(const char* verb, const Local& local, const selection& chosen,
   check_apart(verb, chosen.name(), from, to);
 
   const paired_walk walk(chosen, to, from);
+  const placement where = placement_of(from.size(), sizeof(element));
   walk.for_each([&](std::int64_t g, std::int64_t l, std::int64_t length) {
     stretch(from.data_handle() + l, walk.local_stride(), to.data_handle() + g, walk.global_stride(),
-            length);
+            length, where);
   });
+  end_of_copies(where);
 }
 
 }  // namespace detail
@@ -39,18 +42,17 @@ void scatter_with(const char* verb, const Local& local, const selection& chosen,
 ///   global(rows[p], cols[q], ..) = local(p, q, ..)
 ///
 /// Shapes    local chosen.local_extents(); global chosen.global_extents(); any strides.
-/// Post      slice(global, chosen, x) gives local back; elements that are not selected keep their
-/// bits. Throws    error when a shape differs, when global has several indices for one element, or
-/// when the
-///           two overlap in memory; nothing has been written then.
+/// Post      slice(global, chosen, x) gives local back; elements not selected keep their bits.
+/// Throws    error when a shape differs, when global has several indices for one element, or when
+///           the two overlap in memory; nothing has been written then.
 /// Cost      Reads and writes each selected element once.
 template <class T = void, class Local, class Global>
 void scatter(const Local& local, const selection& chosen, Global&& global) {
-  detail::scatter_with<T>(
-      "scatter", local, chosen, std::forward<Global>(global),
-      [](auto* from, std::int64_t from_stride, auto* to, std::int64_t to_stride, std::int64_t n) {
-        detail::copy_stretch(from, from_stride, to, to_stride, n);
-      });
+  detail::scatter_with<T>("scatter", local, chosen, std::forward<Global>(global),
+                          [](auto* from, std::int64_t from_stride, auto* to, std::int64_t to_stride,
+                             std::int64_t n, detail::placement where) {
+                            detail::copy_stretch(from, from_stride, to, to_stride, n, where);
+                          });
 }
 
 /// Adds the elements of the local tensor to where they were cut out:
@@ -66,9 +68,8 @@ template <class T = void, class Local, class Global>
 void scatter_add(const Local& local, const selection& chosen, Global&& global) {
   detail::scatter_with<T>(
       "scatter_add", local, chosen, std::forward<Global>(global),
-      [](auto* from, std::int64_t from_stride, auto* to, std::int64_t to_stride, std::int64_t n) {
-        detail::add_stretch(from, from_stride, to, to_stride, n);
-      });
+      [](auto* from, std::int64_t from_stride, auto* to, std::int64_t to_stride, std::int64_t n,
+         detail::placement) { detail::add_stretch(from, from_stride, to, to_stride, n); });
 }
 
 }  // namespace subfed::inline v0

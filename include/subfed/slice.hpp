@@ -2,6 +2,7 @@
 /// Cutting a sub-model's tensor out of the global one. The inverse of scatter.
 #pragma once
 
+#include <subfed/detail/copy_stretch.hpp>
 #include <subfed/detail/paired_walk.hpp>
 #include <subfed/selection.hpp>
 #include <subfed/tensor_view.hpp>
@@ -18,8 +19,7 @@ namespace subfed::inline v0 {
 /// Shapes    global chosen.global_extents(); local chosen.local_extents(); any strides.
 /// Post      scatter(local, chosen, global) then changes nothing.
 /// Throws    error when a shape differs, when local has several indices for one element, or when
-/// the
-///           two overlap in memory; nothing has been written then.
+///           the two overlap in memory; nothing has been written then.
 /// Numerics  Bits are copied; NaN payloads stay.
 /// Cost      Reads and writes each selected element once.
 template <class T = void, class Global, class Local>
@@ -33,10 +33,12 @@ void slice(const Global& global, const selection& chosen, Local&& local) {
   detail::check_apart("slice", chosen.name(), from, to);
 
   const detail::paired_walk walk(chosen, from, to);
+  const detail::placement where = detail::placement_of(to.size(), sizeof(element));
   walk.for_each([&](std::int64_t g, std::int64_t l, std::int64_t length) {
     detail::copy_stretch(from.data_handle() + g, walk.global_stride(), to.data_handle() + l,
-                         walk.local_stride(), length);
+                         walk.local_stride(), length, where);
   });
+  detail::end_of_copies(where);
 }
 
 }  // namespace subfed::inline v0

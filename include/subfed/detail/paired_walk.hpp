@@ -134,22 +134,6 @@ class paired_walk {
   bool empty_ = false;
 };
 
-/// to[i to_stride] = from[i from_stride]; contiguous stretches as a block.
-template <class T>
-void copy_stretch(const T* from, std::int64_t from_stride, T* to, std::int64_t to_stride,
-                  std::int64_t length) {
-  constexpr std::int64_t call_pays = 32;  // below, calling memmove costs more than the loop
-  if (from_stride == 1 && to_stride == 1) {
-    if (length >= call_pays) {
-      std::copy_n(from, length, to);
-    } else {
-      for (std::int64_t i = 0; i < length; ++i) to[i] = from[i];
-    }
-    return;
-  }
-  for (std::int64_t i = 0; i < length; ++i) to[i * to_stride] = from[i * from_stride];
-}
-
 /// to[i to_stride] += from[i from_stride], in the element type (of half types: in the accumulator,
 /// rounded once).
 template <class T>
