@@ -70,7 +70,7 @@ class capacity {
   constexpr capacity without(double part) const {
     if (part == 0) return *this;
     if (!detail::in_unit_interval(part)) {
-      detail::fail("subfed: capacity: the part " + spelled(part) + " is outside [0, 1)");
+      detail::fail("subfed: capacity: the part " + detail::text(part) + " is outside [0, 1)");
     }
     constexpr double epsilon = std::numeric_limits<double>::epsilon();
     return {value_ * (1 - part), relative_error_ + epsilon / (1 - part)};
@@ -97,13 +97,8 @@ class capacity {
   constexpr capacity(double beta, double relative_error)
       : value_(beta), relative_error_(relative_error) {
     if (!detail::in_unit_interval(beta)) {
-      detail::fail("subfed: capacity: " + spelled(beta) + " is outside (0, 1]");
+      detail::fail("subfed: capacity: " + detail::text(beta) + " is outside (0, 1]");
     }
-  }
-
-  static std::string spelled(double beta) {
-    const auto magnitude = std::bit_cast<std::uint64_t>(beta) & 0x7FFFFFFFFFFFFFFFu;
-    return magnitude > 0x7FF0000000000000u ? "NaN" : detail::text(beta);
   }
 
   constexpr std::int64_t of_ratio(std::int64_t extent, rounding mode) const noexcept {

@@ -4,6 +4,7 @@
 
 #include <subfed/config.hpp>
 
+#include <bit>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -51,8 +52,11 @@ template <class T>
 std::string text(T value) {
   if constexpr (requires { std::to_string(value); }) {
     if constexpr (static_cast<T>(0.5) != T{}) {
+      const auto wide = static_cast<double>(value);
+      const std::uint64_t magnitude = std::bit_cast<std::uint64_t>(wide) & 0x7FFFFFFFFFFFFFFFu;
+      if (magnitude > 0x7FF0000000000000u) return "NaN";  // C libraries differ in what they print
       char buffer[40];
-      std::snprintf(buffer, sizeof buffer, "%.9g", static_cast<double>(value));
+      std::snprintf(buffer, sizeof buffer, "%.9g", wide);
       return buffer;
     } else {
       return std::to_string(value);
