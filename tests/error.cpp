@@ -61,5 +61,7 @@ TEST_CASE("numbers look the same in messages whatever their type") {
   CHECK(text(-0.0) == "-0");
   CHECK(text(1e300) == "1e+300");
   CHECK(text(std::numeric_limits<double>::infinity()) == "inf");
+  CHECK(text(std::numeric_limits<double>::quiet_NaN()) == "NaN");
+  CHECK(text(-std::numeric_limits<float>::quiet_NaN()) == "NaN");
   CHECK(text(std::string_view("name")) == "name");
 }

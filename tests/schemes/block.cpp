@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT
+#include <doctest/doctest.h>
+#include <subfed/schemes/block.hpp>
+#include <support/checks.hpp>
+#include <support/spelled.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+using subfed::block;
+using subfed::index_set;
+using subfed::site;
+using support::message_of;
+
+namespace {
+
+struct golden_row {
+  std::uint64_t advance;
+  site where;
+  std::string_view nodes;
+};
+constexpr golden_row golden[] = {
+#include <golden/block.inc>
+};
+
+constexpr subfed::capacity third = subfed::capacity::ratio(1, 3);
+
+}  // namespace
+
+TEST_CASE("three members of an ensemble have a third of the nodes each") {
+  CHECK(block{}({.client = 0, .extent = 6, .capacity = third}) == index_set(6, {0, 1}));
+  CHECK(block{}({.client = 1, .extent = 6, .capacity = third}) == index_set(6, {2, 3}));
+  CHECK(block{}({.client = 2, .extent = 6, .capacity = third}) == index_set(6, {4, 5}));
+  CHECK(block{}({.client = 3, .extent = 6, .capacity = third}) == index_set(6, {0, 1}));
+  CHECK(block{}({.round = 1, .client = 0, .extent = 6, .capacity = third}) == index_set(6, {0, 1}));
+  CHECK(block{.advance = 1}({.round = 1, .client = 0, .extent = 6, .capacity = third}) ==
+        index_set(6, {2, 3}));
+  CHECK(block{.advance = 2}({.round = 2, .client = 1, .extent = 6, .capacity = third}) ==
+        index_set(6, {4, 5}));
+  CHECK(block{}({.client = 9, .extent = 6}) == index_set::full(6));
+  CHECK(block{}({.client = 9, .extent = 0, .capacity = third}) == index_set());
+}
+
+TEST_CASE("blocks agree with the golden values") {
+  for (const golden_row& row : golden) {
+    CAPTURE(row.advance);
+    CAPTURE(row.where.round);
+    CAPTURE(row.where.client);
+    CHECK(support::spelled(block{.advance = row.advance}(row.where)) == row.nodes);
+  }
+}
+
+TEST_CASE("as many clients in a row as there are blocks hold every node once, in any round") {
+  support::for_all("block", [] {
+    const auto kept = *rc::gen::inRange<std::int64_t>(1, 8);
+    const auto blocks = *rc::gen::inRange<std::int64_t>(1, 8);
+    const auto first = *rc::gen::inRange<std::uint64_t>(0, 1000);
+    const block which{.advance = *rc::gen::inRange<std::uint64_t>(0, 20)};
+    site where{.round = *rc::gen::inRange<std::uint64_t>(0, 1000),
+               .extent = kept * blocks,
+               .capacity = subfed::capacity::ratio(1, blocks)};
+    std::vector<int> held(static_cast<std::size_t>(kept * blocks), 0);
+    for (std::uint64_t c = 0; c < static_cast<std::uint64_t>(blocks); ++c) {
+      where.client = first + c;
+      const index_set s = which(where);
+      RC_ASSERT(s.size() == kept);
+      RC_ASSERT(s.runs().size() == 1u);
+      for (const std::int64_t node : s) ++held[static_cast<std::size_t>(node)];
+    }
+    for (const int n : held) RC_ASSERT(n == 1);
+    // One client meets every block when its steps do not skip any.
+    const block by_one{.advance = 1};
+    std::fill(held.begin(), held.end(), 0);
+    for (std::int64_t j = 0; j < blocks; ++j, ++where.round) {
+      for (const std::int64_t node : by_one(where)) ++held[static_cast<std::size_t>(node)];
+    }
+    for (const int n : held) RC_ASSERT(n == 1);
+  });
+}
+
+TEST_CASE("blocks that do not divide the group are refused by the group's name") {
+  CHECK(message_of([] { block{}({.group = "hidden", .extent = 10, .capacity = third}); }) ==
+        "subfed: block: group 'hidden' has 10 nodes, which blocks of 3 do not divide");
+  CHECK(message_of([] {
+          block{.minimum = 0}({.group = "hidden", .extent = 2, .capacity = third});
+        }) == "subfed: block: group 'hidden' has 2 nodes, which blocks of 0 do not divide");
+}
