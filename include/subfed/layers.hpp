@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace subfed::inline v0 {
 
@@ -48,18 +49,22 @@ struct batch_norm_tensors {
 ///
 ///   linear(net, "fc1", {.in = 784, .out = hidden});
 inline weight_and_bias linear(model& net, const std::string& name, const linear_layer& layer) {
-  weight_and_bias made{net.tensor(name + ".weight", {layer.out, layer.in}), {}};
-  if (layer.bias == bias::added) made.bias = net.tensor(name + ".bias", {layer.out});
+  model described = net;  // a name that is taken leaves net as it was
+  weight_and_bias made{described.tensor(name + ".weight", {layer.out, layer.in}), {}};
+  if (layer.bias == bias::added) made.bias = described.tensor(name + ".bias", {layer.out});
+  net = std::move(described);
   return made;
 }
 
 /// name.weight (out, in, kernel_height, kernel_width), name.bias (out). An ordinary convolution:
 /// every output channel reads all input channels.
 inline weight_and_bias conv2d(model& net, const std::string& name, const conv2d_layer& layer) {
-  weight_and_bias made{
-      net.tensor(name + ".weight", {layer.out, layer.in, layer.kernel_height, layer.kernel_width}),
-      {}};
-  if (layer.bias == bias::added) made.bias = net.tensor(name + ".bias", {layer.out});
+  model described = net;
+  weight_and_bias made{described.tensor(name + ".weight", {layer.out, layer.in, layer.kernel_height,
+                                                           layer.kernel_width}),
+                       {}};
+  if (layer.bias == bias::added) made.bias = described.tensor(name + ".bias", {layer.out});
+  net = std::move(described);
   return made;
 }
 
@@ -67,15 +72,17 @@ inline weight_and_bias conv2d(model& net, const std::string& name, const conv2d_
 /// num_batches_tracked is an integer that is not averaged and is no tensor of the model.
 inline batch_norm_tensors batch_norm(model& net, const std::string& name,
                                      const batch_norm_layer& layer) {
+  model described = net;
   batch_norm_tensors made;
   if (layer.affine == affine::learned) {
-    made.weight = net.tensor(name + ".weight", {layer.channels});
-    made.bias = net.tensor(name + ".bias", {layer.channels});
+    made.weight = described.tensor(name + ".weight", {layer.channels});
+    made.bias = described.tensor(name + ".bias", {layer.channels});
   }
   if (layer.statistics == running_statistics::kept) {
-    made.running_mean = net.tensor(name + ".running_mean", {layer.channels});
-    made.running_var = net.tensor(name + ".running_var", {layer.channels});
+    made.running_mean = described.tensor(name + ".running_mean", {layer.channels});
+    made.running_var = described.tensor(name + ".running_var", {layer.channels});
   }
+  net = std::move(described);
   return made;
 }
 
