@@ -283,9 +283,12 @@ void for_each_offset(const tensor_view<T>& view, F&& f) {
     f(offset);
     int r = view.rank() - 1;
     for (; r >= 0; --r) {
-      offset += view.stride(r);
-      if (++index[r] < view.extent(r)) break;
-      offset -= view.extent(r) * view.stride(r);
+      if (index[r] + 1 < view.extent(r)) {
+        offset += view.stride(r);
+        ++index[r];
+        break;
+      }
+      offset -= index[r] * view.stride(r);
       index[r] = 0;
     }
     if (r < 0) return;
