@@ -66,6 +66,47 @@ void accumulate(const T* from, std::int64_t stride, double weight, double* sums,
   }
 }
 
+/// The same for contiguous units of U elements each, U known to the compiler: short runs of the kernel
+/// of a convolution.
+template <std::int64_t U, class T>
+void accumulate_units(const T* SUBFED_RESTRICT from, double weight, double* SUBFED_RESTRICT sums,
+                      std::int64_t units) noexcept {
+  for (; units > 0; --units, from += U, sums += U) {
+    for (std::int64_t k = 0; k < U; ++k) {
+      sums[k] += rounded_product(weight, scalar_traits<T>::load(from[k]));
+    }
+  }
+}
+
+/// out[i] = sums[i] / weights[i]; elements without weight keep their bits. Returns how many had some.
+template <class T>
+std::int64_t divide_each(const double* SUBFED_RESTRICT sums, const double* SUBFED_RESTRICT weights,
+                         T* SUBFED_RESTRICT out, std::int64_t length) noexcept {
+  using traits = scalar_traits<T>;
+  std::int64_t held = 0;
+  for (std::int64_t i = 0; i < length; ++i) held += weights[i] > 0 ? 1 : 0;
+  if (held == length) {  // the usual case, without a branch in the loop
+    for (std::int64_t i = 0; i < length; ++i) out[i] = traits::store(sums[i] / weights[i]);
+  } else {
+    for (std::int64_t i = 0; i < length; ++i) {
+      if (weights[i] > 0) out[i] = traits::store(sums[i] / weights[i]);
+    }
+  }
+  return held;
+}
+
+/// out[i] = sums[i] / weight for a unit of U elements.
+template <std::int64_t U, class T>
+void divide_unit(const double* SUBFED_RESTRICT sums, const divider& by,
+                 T* SUBFED_RESTRICT out) noexcept {
+  using traits = scalar_traits<T>;
+  if (by.exact) {
+    for (std::int64_t k = 0; k < U; ++k) out[k] = traits::store(sums[k] * by.reciprocal);
+  } else {
+    for (std::int64_t k = 0; k < U; ++k) out[k] = traits::store(sums[k] / by.weight);
+  }
+}
+
 /// `Streams` stretches that are added up at once, so that the running sum stays in a register.
 /// Ones: all weights are 1.
 template <class T, std::size_t Streams, bool Ones>

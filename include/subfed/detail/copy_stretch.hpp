@@ -27,7 +27,7 @@ inline constexpr std::int64_t past_cache_bytes = 1 << 20;
 
 inline placement placement_of(std::int64_t elements, std::size_t element_size) noexcept {
   return elements >= past_cache_bytes / static_cast<std::int64_t>(element_size) ? placement::memory
-                                                                                 : placement::cached;
+                                                                                : placement::cached;
 }
 
 /// Makes elements that were written past the cache visible to other threads.

@@ -264,12 +264,38 @@ class tensor_average {
   void scattered_mean(const std::vector<holder>& holders, std::int64_t global_offset,
                       std::int64_t sum_offset, std::int64_t begin, std::int64_t end) {
     const std::int64_t unit = inner().unit;
+    const bool by_element = skips_elements() || !terms_.exclusions.empty();
     start_tile(sum_offset + begin * unit * inner().sum_stride, (end - begin) * unit);
     // Weights stand for a unit each, or for an element where single elements may be left out.
-    const std::int64_t weight_unit =
-        skips_elements() || !terms_.exclusions.empty() ? std::int64_t{1} : unit;
+    const std::int64_t weight_unit = by_element ? std::int64_t{1} : unit;
     std::fill_n(weights_.data(), (end - begin) * unit / weight_unit, 0.0);
 
+    const bool fast = plain_ && !by_element && layout_.contiguous();
+    if (fast && unit == 1) {
+      add_holders<1>(holders, begin, end);
+    } else if (fast && unit == 9) {
+      add_holders<9>(holders, begin, end);
+    } else {
+      add_holders<0>(holders, begin, end);
+    }
+    if (!terms_.exclusions.empty()) exclude(holders, sum_offset, begin * unit, end * unit);
+
+    T* const out = global_ + global_offset + begin * unit * inner().global_stride;
+    if (fast && unit == 1) {
+      held_ += divide_each(sums_.data(), weights_.data(), out, end - begin);
+    } else if (fast && unit == 9) {
+      divide_units<9>(out, end - begin);
+    } else {
+      write_units(out, weight_unit, (end - begin) * unit);
+    }
+  }
+
+  /// Adds what the holders have of the nodes begin .. end-1 to the tile. U: the unit of a contiguous
+  /// layout of which all elements take part, or 0.
+  template <std::int64_t U>
+  void add_holders(const std::vector<holder>& holders, std::int64_t begin, std::int64_t end) {
+    const std::int64_t unit = U != 0 ? U : inner().unit;
+    const bool by_element = skips_elements() || !terms_.exclusions.empty();
     for (const holder& h : holders) {
       const auto& p = layout_.participants()[h.participant];
       const std::int64_t stride = inner().strides[h.participant];
@@ -279,25 +305,40 @@ class tensor_average {
       });
       for (; r != runs.end() && r->first < end; ++r) {
         const std::int64_t from = (std::max)(r->first, begin);
-        const std::int64_t to = (std::min)(r->first + r->length, end);
-        const std::int64_t at = (from - begin) * unit;
+        const std::int64_t length = (std::min)(r->first + r->length, end) - from;
+        double* const sums = sums_.data() + (from - begin) * unit;
         const T* const data =
             p.data == nullptr ? nullptr
                               : p.data + h.offset + (r->position + from - r->first) * unit * stride;
-        if (skips_elements()) {
-          add_finite(data, stride, p.weight, at, (to - from) * unit);
+        if (U == 0 && skips_elements()) {
+          add_finite(data, stride, p.weight, (from - begin) * unit, length * unit);
           continue;
         }
         if (data != nullptr) {
-          accumulate(data, stride, p.weight, sums_.data() + at, 1, (to - from) * unit);
+          if constexpr (U != 0) {
+            accumulate_units<U>(data, p.weight, sums, length);
+          } else {
+            accumulate(data, stride, p.weight, sums, 1, length * unit);
+          }
         }
-        double* const weights = weights_.data() + at / weight_unit;
-        for (std::int64_t i = 0; i < (to - from) * unit / weight_unit; ++i) weights[i] += p.weight;
+        const std::int64_t repeat = by_element ? unit : 1;
+        double* const weights = weights_.data() + (from - begin) * repeat;
+        for (std::int64_t i = 0; i < length * repeat; ++i) weights[i] += p.weight;
       }
     }
-    if (!terms_.exclusions.empty()) exclude(holders, sum_offset, begin * unit, end * unit);
-    T* const out = global_ + global_offset + begin * unit * inner().global_stride;
-    write_units(out, weight_unit, (end - begin) * unit);
+  }
+
+  /// Writes units of U elements from the tile; those without weight keep their bits.
+  template <std::int64_t U>
+  void divide_units(T* out, std::int64_t units) {
+    divider by(1);
+    for (std::int64_t n = 0; n < units; ++n) {
+      const double weight = weights_[static_cast<std::size_t>(n)];
+      if (!(weight > 0)) continue;
+      if (weight != by.weight) by = divider(weight);
+      divide_unit<U>(sums_.data() + n * U, by, out + n * U);
+      held_ += U;
+    }
   }
 
   /// Zeros, or the sums that were there before.
