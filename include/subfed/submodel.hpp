@@ -44,13 +44,7 @@ class submodel {
       detail::fail("subfed: submodel: " + std::to_string(sets_.size()) +
                    " index sets are given for " + std::to_string(groups.size()) + " groups");
     }
-    for (std::size_t g = 0; g < groups.size(); ++g) {
-      if (sets_[g].extent() != groups[g].extent) {
-        detail::fail("subfed: submodel: the index set of group '" + groups[g].name +
-                     "' has the extent " + std::to_string(sets_[g].extent()) + ", expected " +
-                     std::to_string(groups[g].extent));
-      }
-    }
+    for (std::size_t g = 0; g < groups.size(); ++g) check_extent(groups[g], sets_[g]);
     taking_part_.resize(sets_.size());
     for (std::size_t g = 0; g < sets_.size(); ++g) {
       taking_part_[g].assign(sets_[g].runs().begin(), sets_[g].runs().end());
@@ -108,12 +102,16 @@ class submodel {
     return n;
   }
 
-  /// The same submodel with another set for one group.
+  /// The same submodel with another set for one group, all of which takes part. Restrictions of
+  /// other groups stay.
+  ///
+  /// Throws  error when the extent is not the group's.
   submodel with(group_id group, index_set nodes) const {
-    static_cast<void>(model_[group]);
-    std::vector<index_set> sets = sets_;
-    sets[group.number()] = std::move(nodes);
-    return {model_, std::move(sets), origin_};
+    check_extent(model_[group], nodes);
+    submodel out = *this;
+    out.taking_part_[group.number()].assign(nodes.runs().begin(), nodes.runs().end());
+    out.sets_[group.number()] = std::move(nodes);
+    return out;
   }
 
   /// The same tensors, but of this group only the given nodes take part in what is done with them:
@@ -148,6 +146,12 @@ class submodel {
   }
 
  private:
+  static void check_extent(const model::group_info& group, const index_set& nodes) {
+    if (nodes.extent() == group.extent) return;
+    detail::fail("subfed: submodel: the index set of group '" + group.name + "' has the extent " +
+                 std::to_string(nodes.extent()) + ", expected " + std::to_string(group.extent));
+  }
+
   selected_dimension expand(const dimension& d) const {
     selected_dimension out;
     for (const dimension::part& p : d.parts()) {
