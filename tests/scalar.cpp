@@ -55,11 +55,25 @@ T from_bits(unsigned bits) {
 template <class T>
 constexpr unsigned infinity = 0x7FFFu >> mantissa_bits<T> << mantissa_bits<T>;
 
+/// What a half and a bfloat16 type of another library look like.
+template <int MantissaBits>
+struct foreign {
+  std::uint16_t x;
+};
+
 bool same_double(double a, double b) {
   return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b);
 }
 
 }  // namespace
+
+template <int MantissaBits>
+struct std::numeric_limits<foreign<MantissaBits>> {
+  static constexpr bool is_specialized = true;
+  static constexpr bool is_integer = false;
+  static constexpr int digits = MantissaBits + 1;
+  static constexpr int max_exponent = MantissaBits == 7 ? 128 : 16;
+};
 
 template <>
 struct subfed::scalar_traits<hundredths> {
@@ -209,4 +223,24 @@ TEST_CASE("a float is stored with one rounding, ties to even") {
   CHECK(traits::store(1 + step / 2) == 1.0f);
   CHECK(traits::store(1 + step * 1.5) == static_cast<float>(1 + 2 * step));
   CHECK(traits::store(1.0 / 3) == std::bit_cast<float>(0x3EAAAAABu));
+}
+
+TEST_CASE("half types of other libraries are known by their numeric limits") {
+  static_assert(averageable<foreign<10>> && averageable<foreign<7>> && !averageable<foreign<9>>);
+  static_assert(!averageable<std::uint16_t>);
+  bool same = true;
+  for (unsigned bits = 0; bits <= 0xFFFF; bits += 7) {
+    const auto pattern = static_cast<std::uint16_t>(bits);
+    using as_half = scalar_traits<foreign<10>>;
+    using as_bfloat16 = scalar_traits<foreign<7>>;
+    const double h = as_half::load({pattern});
+    const double b = as_bfloat16::load({pattern});
+    same = same && same_double(h, scalar_traits<half>::load(from_bits<half>(bits))) &&
+           same_double(b, scalar_traits<bfloat16>::load(from_bits<bfloat16>(bits))) &&
+           as_half::is_finite({pattern}) == std::isfinite(h) &&
+           as_bfloat16::is_finite({pattern}) == std::isfinite(b) &&
+           as_half::store(h * 1.0009).x == half(h * 1.0009).bits &&
+           as_bfloat16::store(b * 1.009).x == bfloat16(b * 1.009).bits;
+  }
+  CHECK(same);
 }

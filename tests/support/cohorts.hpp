@@ -85,6 +85,24 @@ inline oracle::network random_network(seeded& random) {
   return net;
 }
 
+/// One tensor whose rows are longer than the tiles, segments and units that averages work in: two
+/// groups around or before a kernel of some elements.
+inline oracle::network large_network(seeded& random) {
+  static constexpr std::int64_t kernels[] = {1, 9, 3, 25, 300, 1};
+  const std::int64_t kernel = kernels[random.between(0, 5)];
+  const std::int64_t columns = random.between(1, kernel == 1 ? 3000 : 3000 / kernel + 2);
+  const std::int64_t rows = random.between(1, 4);
+  oracle::tensor t{{{0, 0, 1, 1}}, {{1, 0, 1, 1}}};
+  if (kernel == 9) {
+    t.push_back({{-1, 3, 1, 1}});
+    t.push_back({{-1, 3, 1, 1}});
+  } else if (kernel != 1) {
+    t.push_back({{-1, kernel, 1, 1}});
+  }
+  if (random.one_in(3)) std::swap(t[0], t[1]);
+  return {{rows, columns}, {t}};
+}
+
 /// Random nodes of every group; now and then only some of a group's nodes take part.
 inline oracle::holding random_holding(seeded& random, const oracle::network& net) {
   oracle::holding out;
