@@ -30,30 +30,32 @@ struct update {
 
 /// Averages every global parameter over just the clients that hold it, [Rolex, Eq. 10], as
 /// selective_average does, with all updates at hand: average_cohort<float>(net, updates, globals).
+/// T void: tensors of mixed types.
 ///
-/// Shapes    tensor t of an update is sub.extents(tensor_id(t)), global tensor t the model's
-/// extents;
+/// Shapes    Tensor t of an update is sub.extents(tensor_id(t)), global tensor t as the model has it;
 ///           any strides.
 /// Post      Elements that no client holds with a positive weight keep their bits.
 /// Throws    error for an empty cohort, and whatever selective_average::add and finish refuse;
 ///           nothing has been written then.
 /// Numerics  Each element's sum and weight are doubles, added in the order of the clients' numbers
 ///           (origin().client; equal numbers in the order given) and rounded to T once. So the bits
-///           do not depend on the order in which updates arrived.
-/// Cost      Reads each element of the updates once (twice with non_finite::refuse and
-/// skip_client),
+///           depend neither on the order in which updates arrived nor on the executor.
+/// Cost      Reads each element of the updates once (twice with non_finite::refuse and skip_client),
 ///           writes each held global element once. No memory by the size of the model.
-template <averageable T, executor Executor = serial>
-average_report average_cohort(const model& net,
-                              std::span<const std::type_identity_t<update<T>>> updates,
-                              const tensor_views<std::type_identity_t<T>>& globals,
-                              const average_options& options = {}, Executor&& run_by = {}) {
+template <class T, executor Executor = serial>
+requires(averageable<T> || std::is_void_v<T>) average_report
+    average_cohort(const model& net, std::span<const std::type_identity_t<update<T>>> updates,
+                   const tensor_views<std::type_identity_t<T>>& globals,
+                   const average_options& options = {}, Executor&& run_by = {}) {
   detail::check_options(options);
   if (updates.empty()) {
     detail::fail("subfed: average: the cohort is empty: there is no update to average");
   }
-  for (const auto& u : updates) detail::check_update<T>(net, u.sub, u.tensors, u.weight);
   detail::check_globals(net, globals);
+  for (const auto& u : updates) {
+    detail::check_update<T>(net, u.sub, u.tensors, u.weight);
+    detail::check_same_types("average", net, globals, u.tensors);
+  }
 
   std::vector<const update<T>*> cohort;
   for (const auto& u : updates) cohort.push_back(&u);
@@ -76,7 +78,10 @@ average_report average_cohort(const model& net,
   }
   for (std::size_t t = 0; t < globals.size(); ++t) {
     for (const auto& m : members) {
-      detail::check_apart("average", net.tensors()[t].name, globals[t], (*m.tensors)[t]);
+      detail::with_type(globals[t], [&]<class E>(const tensor_view<E>& global) {
+        detail::check_apart("average", net.tensors()[t].name, global,
+                            detail::typed<E>((*m.tensors)[t]));
+      });
     }
   }
   detail::average_model<T>(globals, members, {}, options, cohort_weight, report, run_by);

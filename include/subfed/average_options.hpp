@@ -31,12 +31,21 @@ enum class non_finite {
   skip_element,  ///< the element is treated as not held by that client, and counted
 };
 
+/// What becomes of integers and booleans (step counters of batch norm, masks), which are never
+/// averaged and never pass through floating point. Weights only say who takes part.
+enum class integer_rule {
+  keep,  ///< the server's value stays
+  max,   ///< the largest value of the holders
+  sum,   ///< the sum over the holders; error when it does not fit the type
+};
+
 struct average_options {
   divisor divide_by = divisor::holders;
   subfed::content content = content::parameters;
   /// Server step size alpha: new = old + step (average - old), or old + step average for deltas.
   double step = 1;
   non_finite on_non_finite = non_finite::propagate;
+  integer_rule integers = integer_rule::keep;
   /// When set, updates drawn for another round and second updates of a client are refused, with an
   /// error, and counted. When not, who reports when and how often is the caller's business.
   std::optional<std::uint64_t> round = {};
@@ -49,7 +58,8 @@ struct average_report {
   std::int64_t skipped_clients = 0;   ///< left out by non_finite::skip_client
   std::int64_t skipped_elements = 0;  ///< left out by non_finite::skip_element
   std::int64_t held = 0;              ///< global elements that were written
-  std::int64_t unheld = 0;  ///< global elements that nobody held: their bits are as before
+  std::int64_t unheld = 0;            ///< global elements that nobody held: their bits stay
+  std::int64_t kept = 0;              ///< integers that integer_rule::keep left as they were
 
   friend bool operator==(const average_report&, const average_report&) = default;
 };

@@ -7,13 +7,19 @@
 #include <subfed/detail/average_kernels.hpp>
 #include <subfed/detail/model_average.hpp>
 #include <subfed/executor.hpp>
+#include <subfed/scalar.hpp>
 #include <subfed/submodel.hpp>
+#include <subfed/tensor_view.hpp>
+#include <subfed/untyped_view.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
+#include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -34,19 +40,14 @@ namespace subfed::inline v0 {
 ///           bfloat16 the order shows only where an element's sum is inexact in 53 bits, and then
 ///           nearly never after the final rounding.
 /// Cost      8 bytes a parameter, and one submodel for each different set of nodes.
-template <averageable T>
-class selective_average {
+template <class T>
+requires(averageable<T> || std::is_void_v<T>) class selective_average {
  public:
   /// Throws  error when an option is not finite.
   explicit selective_average(model net, const average_options& options = {})
       : model_(std::move(net)), options_(options) {
     detail::check_options(options_);
-    for (const auto& tensor : model_.tensors()) {
-      std::size_t elements = 1;
-      for (const std::int64_t e : tensor.extents) elements *= static_cast<std::size_t>(e);
-      sums_.emplace_back(elements, 0.0);
-    }
-    exclusions_.resize(sums_.size());
+    state_.resize(model_.tensors().size());
   }
 
   /// Adds a client's update: its tensors in the order in which the model describes them.
@@ -58,6 +59,7 @@ class selective_average {
   /// Cost    Reads the update once (twice with refuse and skip_client), reads and writes its sums.
   void add(const submodel& sub, const tensor_views<const T>& tensors, double weight = 1) {
     detail::check_update(model_, sub, tensors, weight);
+    for (std::size_t t = 0; t < tensors.size(); ++t) check_format(t, format_of(tensors[t]));
     check_round(sub);
     if (!detail::admits(sub, tensors, options_.on_non_finite)) {
       ++report_.skipped_clients;
@@ -70,8 +72,11 @@ class selective_average {
 
     // An update with left-out elements gets an entry of its own, which they refer to by number.
     std::size_t own_entry = no_entry;
-    for (std::size_t t = 0; t < tensors.size(); ++t)
-      add_tensor(sub, t, tensors[t], weight, own_entry);
+    for (std::size_t t = 0; t < tensors.size(); ++t) {
+      state_[t].format = format_of(tensors[t]);
+      detail::with_type(tensors[t],
+                        [&](const auto& tensor) { add_tensor(sub, t, tensor, weight, own_entry); });
+    }
     if (own_entry == no_entry) count(sub, weight);
   }
   void add(const submodel& sub, std::initializer_list<tensor_view<const T>> tensors,
@@ -86,19 +91,24 @@ class selective_average {
     if (!(other.model_ == model_)) {
       detail::fail("subfed: average: the average to merge is of another model");
     }
-    for (std::size_t t = 0; t < sums_.size(); ++t) {
-      for (std::size_t i = 0; i < sums_[t].size(); ++i) sums_[t][i] += other.sums_[t][i];
-    }
+    for (std::size_t t = 0; t < state_.size(); ++t) check_format(t, other.state_[t].format);
     const std::vector<entry> entries = other.entries_;  // other may be this
-    const auto exclusions = other.exclusions_;
+    const std::vector<tensor_sums> state = other.state_;
+    for (std::size_t t = 0; t < state_.size(); ++t) {
+      tensor_sums& own = state_[t];
+      if (state[t].format) own.format = state[t].format;
+      if (own.sums.empty()) own.sums.resize(state[t].sums.size());
+      for (std::size_t i = 0; i < state[t].sums.size(); ++i) own.sums[i] += state[t].sums[i];
+      own.integers.merge(options_.integers, state[t].integers);
+    }
     for (std::size_t e = 0; e < entries.size(); ++e) {
       if (entries[e].shared) {
         count(entries[e].sub, entries[e].weight);
         continue;
       }
-      for (std::size_t t = 0; t < exclusions.size(); ++t) {
-        for (const detail::exclusion& x : exclusions[t]) {
-          if (x.participant == e) exclusions_[t].push_back({x.offset, entries_.size()});
+      for (std::size_t t = 0; t < state.size(); ++t) {
+        for (const detail::exclusion& x : state[t].exclusions) {
+          if (x.participant == e) state_[t].exclusions.push_back({x.offset, entries_.size()});
         }
       }
       entries_.push_back(entries[e]);
@@ -118,19 +128,22 @@ class selective_average {
   /// Shapes  tensor t is the model's extents of it; any strides.
   /// Post    Elements without a holder have the bits that they had; without any update that is all.
   /// Throws  error for a wrong number or shape, or several indices for one element; nothing has
-  /// been
-  ///         written then.
+  ///         been written then.
   /// Cost    Reads each sum once, writes each held element once.
   template <executor Executor = serial>
   average_report finish(const tensor_views<T>& globals, Executor&& run_by = {}) const {
     detail::check_globals(model_, globals);
+    for (std::size_t t = 0; t < globals.size(); ++t) check_format(t, format_of(globals[t]));
     std::vector<detail::member<T>> members;
     for (const entry& e : entries_) members.push_back({&e.sub, e.weight, nullptr});
-    auto exclusions = exclusions_;
+    std::vector<std::vector<detail::exclusion>> exclusions;
     std::vector<detail::tensor_state> states;
-    for (std::size_t t = 0; t < sums_.size(); ++t) {
-      std::sort(exclusions[t].begin(), exclusions[t].end());
-      states.push_back({sums_[t].data(), exclusions[t]});
+    for (const tensor_sums& own : state_) {
+      exclusions.push_back(own.exclusions);
+      std::sort(exclusions.back().begin(), exclusions.back().end());
+    }
+    for (std::size_t t = 0; t < state_.size(); ++t) {
+      states.push_back({state_[t].sums.data(), exclusions[t], &state_[t].integers});
     }
     average_report report = report_;
     detail::average_model<T>(globals, members, states, options_, cohort_weight_, report, run_by);
@@ -150,6 +163,31 @@ class selective_average {
     bool shared;  ///< stands for all updates with these nodes that left nothing out
   };
   static constexpr std::size_t no_entry = static_cast<std::size_t>(-1);
+
+  /// Of one tensor, empty until something is added.
+  struct tensor_sums {
+    std::optional<detail::element_format> format = {};
+    std::vector<double> sums = {};
+    std::vector<detail::exclusion> exclusions = {};
+    detail::integer_merge integers = {};
+  };
+
+  template <class V>
+  static std::optional<detail::element_format> format_of(const tensor_view<V>& view) {
+    if constexpr (std::is_void_v<V>) {
+      return view.format();
+    } else {
+      return {};  // T says it
+    }
+  }
+
+  void check_format(std::size_t t, std::optional<detail::element_format> found) const {
+    const auto& expected = state_[t].format;
+    if (!found || !expected || *found == *expected) return;
+    detail::fail("subfed: average: tensor '" + model_.tensors()[t].name +
+                 "' has elements of type " + detail::format_text(*found) + ", expected " +
+                 detail::format_text(*expected) + " as in earlier updates");
+  }
 
   void check_round(const submodel& sub) {
     if (!options_.round) return;
@@ -171,41 +209,54 @@ class selective_average {
     entries_.push_back({sub, weight, true});
   }
 
-  void add_tensor(const submodel& sub, std::size_t t, const tensor_view<const T>& tensor,
+  template <class E>
+  void add_tensor(const submodel& sub, std::size_t t, const tensor_view<const E>& tensor,
                   double weight, std::size_t& own_entry) {
-    const detail::paired_walk walk(sub[tensor_id(t)], model_.tensors()[t].extents, tensor);
-    double* const sums = sums_[t].data();
-    const T* const data = tensor.data_handle();
-    const std::int64_t from_step = walk.local_stride();
-    const std::int64_t sum_step = walk.global_stride();
-    if (options_.on_non_finite != non_finite::skip_element) {
-      walk.for_each([&](std::int64_t g, std::int64_t l, std::int64_t length) {
-        detail::accumulate(data + l, from_step, weight, sums + g, sum_step, length);
-      });
-      return;
-    }
-    walk.for_each([&](std::int64_t g, std::int64_t l, std::int64_t length) {
-      for (std::int64_t i = 0; i < length; ++i) {
-        const T x = data[l + i * from_step];
-        if (scalar_traits<T>::is_finite(x)) {
-          detail::accumulate(&x, 1, weight, sums + g + i * sum_step, 1, 1);
-          continue;
-        }
-        if (own_entry == no_entry) {
-          own_entry = entries_.size();
-          entries_.push_back({sub, weight, false});
-        }
-        exclusions_[t].push_back({g + i * sum_step, own_entry});
-        ++report_.skipped_elements;
+    const std::vector<std::int64_t>& extents = model_.tensors()[t].extents;
+    tensor_sums& own = state_[t];
+    if constexpr (!averageable<E>) {
+      own.integers.add(options_.integers, sub[tensor_id(t)], extents, tensor);
+    } else {
+      if (own.sums.empty()) own.sums.resize(elements_of(extents), 0.0);
+      const detail::paired_walk walk(sub[tensor_id(t)], extents, tensor);
+      double* const sums = own.sums.data();
+      const E* const data = tensor.data_handle();
+      const std::int64_t from_step = walk.local_stride();
+      const std::int64_t sum_step = walk.global_stride();
+      if (options_.on_non_finite != non_finite::skip_element) {
+        walk.for_each([&](std::int64_t g, std::int64_t l, std::int64_t length) {
+          detail::accumulate(data + l, from_step, weight, sums + g, sum_step, length);
+        });
+        return;
       }
-    });
+      walk.for_each([&](std::int64_t g, std::int64_t l, std::int64_t length) {
+        for (std::int64_t i = 0; i < length; ++i) {
+          const E x = data[l + i * from_step];
+          if (scalar_traits<E>::is_finite(x)) {
+            detail::accumulate(&x, 1, weight, sums + g + i * sum_step, 1, 1);
+            continue;
+          }
+          if (own_entry == no_entry) {
+            own_entry = entries_.size();
+            entries_.push_back({sub, weight, false});
+          }
+          own.exclusions.push_back({g + i * sum_step, own_entry});
+          ++report_.skipped_elements;
+        }
+      });
+    }
+  }
+
+  static std::size_t elements_of(std::span<const std::int64_t> extents) {
+    std::size_t elements = 1;
+    for (const std::int64_t e : extents) elements *= static_cast<std::size_t>(e);
+    return elements;
   }
 
   model model_;
   average_options options_;
-  std::vector<std::vector<double>> sums_;
+  std::vector<tensor_sums> state_;
   std::vector<entry> entries_;
-  std::vector<std::vector<detail::exclusion>> exclusions_;
   std::vector<std::uint64_t> seen_;
   double cohort_weight_ = 0;
   average_report report_;

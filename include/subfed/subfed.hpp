@@ -27,4 +27,5 @@
 #include <subfed/slice.hpp>
 #include <subfed/submodel.hpp>
 #include <subfed/tensor_view.hpp>
+#include <subfed/untyped_view.hpp>
 #include <subfed/version.hpp>

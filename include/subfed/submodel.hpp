@@ -8,6 +8,8 @@
 #include <subfed/scatter.hpp>
 #include <subfed/selection.hpp>
 #include <subfed/slice.hpp>
+#include <subfed/tensor_view.hpp>
+#include <subfed/untyped_view.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -199,9 +201,13 @@ void check_model(const char* verb, const submodel& sub, const tensor_views<T>& g
     const selection chosen = sub[tensor_id(t)];
     check_shape(verb, "global", chosen.name(), globals[t].extents(), chosen.global_extents());
     check_shape(verb, "local", chosen.name(), locals[t].extents(), chosen.local_extents());
-    if constexpr (!std::is_const_v<T>) check_unique(verb, "global", chosen.name(), globals[t]);
-    if constexpr (!std::is_const_v<U>) check_unique(verb, "local", chosen.name(), locals[t]);
-    check_apart(verb, chosen.name(), globals[t], locals[t]);
+    check_same_type(verb, chosen.name(), globals[t], locals[t]);
+    with_type(globals[t], [&]<class E>(const tensor_view<E>& global) {
+      const auto local = typed<std::remove_const_t<E>>(locals[t]);
+      if constexpr (!std::is_const_v<T>) check_unique(verb, "global", chosen.name(), global);
+      if constexpr (!std::is_const_v<U>) check_unique(verb, "local", chosen.name(), local);
+      check_apart(verb, chosen.name(), global, local);
+    });
   }
 }
 
@@ -215,7 +221,11 @@ template <class T>
 void slice(const tensor_views<std::type_identity_t<const T>>& globals, const submodel& sub,
            const tensor_views<std::type_identity_t<T>>& locals) {
   detail::check_model("slice", sub, globals, locals);
-  for (std::size_t t = 0; t < globals.size(); ++t) slice(globals[t], sub[tensor_id(t)], locals[t]);
+  for (std::size_t t = 0; t < globals.size(); ++t) {
+    detail::with_type(locals[t], [&]<class E>(const tensor_view<E>& local) {
+      slice(detail::typed<E>(globals[t]), sub[tensor_id(t)], local);
+    });
+  }
 }
 
 /// Puts all tensors of a submodel back into the global model: scatter<float>(locals, sub, globals).
@@ -226,7 +236,9 @@ void scatter(const tensor_views<std::type_identity_t<const T>>& locals, const su
              const tensor_views<std::type_identity_t<T>>& globals) {
   detail::check_model("scatter", sub, globals, locals);
   for (std::size_t t = 0; t < globals.size(); ++t) {
-    scatter(locals[t], sub[tensor_id(t)], globals[t]);
+    detail::with_type(globals[t], [&]<class E>(const tensor_view<E>& global) {
+      scatter(detail::typed<E>(locals[t]), sub[tensor_id(t)], global);
+    });
   }
 }
 
@@ -238,7 +250,9 @@ void scatter_add(const tensor_views<std::type_identity_t<const T>>& locals, cons
                  const tensor_views<std::type_identity_t<T>>& globals) {
   detail::check_model("scatter_add", sub, globals, locals);
   for (std::size_t t = 0; t < globals.size(); ++t) {
-    scatter_add(locals[t], sub[tensor_id(t)], globals[t]);
+    detail::with_type(globals[t], [&]<class E>(const tensor_view<E>& global) {
+      scatter_add(detail::typed<E>(locals[t]), sub[tensor_id(t)], global);
+    });
   }
 }
 

@@ -76,6 +76,13 @@ concept integer_range = requires(const R& range) {
 template <class V>
 concept borrowed = std::is_lvalue_reference_v<V> || !view_traits<std::remove_cvref_t<V>>::owns;
 
+namespace detail {
+template <class V>
+inline constexpr bool is_tensor_view = false;
+template <class T>
+inline constexpr bool is_tensor_view<tensor_view<T>> = true;
+}  // namespace detail
+
 /// A rank up to 8, extents in elements, signed strides in elements; element (i, j, ..) is
 /// data[i stride(0) + j stride(1) + ..]. Rank 0 has exactly one element. The view owns nothing.
 ///

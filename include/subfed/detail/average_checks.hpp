@@ -7,6 +7,7 @@
 #include <subfed/scalar.hpp>
 #include <subfed/submodel.hpp>
 #include <subfed/tensor_view.hpp>
+#include <subfed/untyped_view.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -39,12 +40,21 @@ void check_update(const model& net, const submodel& sub, const tensor_views<cons
 }
 
 template <class T>
+void check_same_types(const char* verb, const model& net, const tensor_views<T>& globals,
+                      const tensor_views<const T>& tensors) {
+  for (std::size_t t = 0; t < globals.size(); ++t) {
+    check_same_type(verb, net.tensors()[t].name, globals[t], tensors[t]);
+  }
+}
+
+template <class T>
 void check_globals(const model& net, const tensor_views<T>& globals) {
   check_count("average", "global", net, globals.size());
   for (std::size_t t = 0; t < globals.size(); ++t) {
     const auto& info = net.tensors()[t];
     check_shape("average", "global", info.name, globals[t].extents(), info.extents);
-    check_unique("average", "global", info.name, globals[t]);
+    with_type(globals[t],
+              [&](const auto& global) { check_unique("average", "global", info.name, global); });
   }
 }
 
@@ -66,23 +76,33 @@ void check_rounds(const Updates& cohort, std::uint64_t round) {
   }
 }
 
-/// The first NaN or infinity among the elements of an update that take part: which tensor, and
-/// where in the global tensor, row-major. Tensor number tensors.size() when there is none.
-template <class T>
-std::pair<std::size_t, std::int64_t> find_non_finite(const submodel& sub,
-                                                     const tensor_views<const T>& tensors) {
-  for (std::size_t t = 0; t < tensors.size(); ++t) {
-    const auto& extents = sub.parent().tensors()[t].extents;
-    const T* const data = tensors[t].data_handle();
-    const paired_walk walk(sub[tensor_id(t)], extents, tensors[t]);
-    std::int64_t first = -1;
+/// Of one tensor: the row-major global offset, or -1.
+template <class E>
+std::int64_t find_non_finite(const submodel& sub, std::size_t t,
+                             const tensor_view<const E>& tensor) {
+  std::int64_t first = -1;
+  if constexpr (averageable<E>) {
+    const E* const data = tensor.data_handle();
+    const paired_walk walk(sub[tensor_id(t)], sub.parent().tensors()[t].extents, tensor);
     walk.for_each([&](std::int64_t g, std::int64_t l, std::int64_t length) {
       for (std::int64_t i = 0; i < length; ++i) {
-        if (scalar_traits<T>::is_finite(data[l + i * walk.local_stride()])) continue;
+        if (scalar_traits<E>::is_finite(data[l + i * walk.local_stride()])) continue;
         const std::int64_t at = g + i * walk.global_stride();
         if (first < 0 || at < first) first = at;
       }
     });
+  }
+  return first;
+}
+
+/// The first NaN or infinity among the elements of an update that take part: which tensor, and where
+/// in the global tensor, row-major. Tensor number tensors.size() when there is none.
+template <class T>
+std::pair<std::size_t, std::int64_t> find_non_finite(const submodel& sub,
+                                                     const tensor_views<const T>& tensors) {
+  for (std::size_t t = 0; t < tensors.size(); ++t) {
+    const std::int64_t first =
+        with_type(tensors[t], [&](const auto& tensor) { return find_non_finite(sub, t, tensor); });
     if (first >= 0) return {t, first};
   }
   return {tensors.size(), 0};

@@ -4,21 +4,25 @@
 
 #include <subfed/average_options.hpp>
 #include <subfed/detail/average_layout.hpp>
+#include <subfed/detail/integer_merge.hpp>
 #include <subfed/detail/tensor_average.hpp>
 #include <subfed/executor.hpp>
 #include <subfed/submodel.hpp>
 #include <subfed/tensor_view.hpp>
+#include <subfed/untyped_view.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
 
 namespace subfed::inline v0::detail {
 
-/// A client as the average of a whole model sees it.
+/// A client as the average of a whole model sees it. T: the element type of all tensors, or void.
 template <class T>
 struct member {
   const submodel* sub;
@@ -26,10 +30,11 @@ struct member {
   const tensor_views<const T>* tensors;  ///< null: the sums have it already
 };
 
-/// What streaming has kept of one tensor.
+/// What has been added up of one tensor before.
 struct tensor_state {
   const double* sums = nullptr;
   std::span<const exclusion> exclusions = {};
+  const integer_merge* integers = nullptr;
 };
 
 /// The different submodels of a cohort, and which of them each member has.
@@ -58,18 +63,18 @@ inline std::vector<selected_dimension> dimensions_of(const submodel& sub, std::s
   return out;
 }
 
-/// The average of tensor number t, cut into parts.
-template <class T>
-average_layout<T> layout_of(const tensor_view<T>& global, std::size_t t,
+/// The loops over tensor number t, whose elements are E.
+template <class E, class T>
+average_layout<E> layout_of(const tensor_view<E>& global, std::size_t t,
                             std::span<const member<T>> members,
                             const distinct_submodels& distinct) {
   std::vector<std::vector<selected_dimension>> shapes;
   for (const submodel* sub : distinct.all) shapes.push_back(dimensions_of(*sub, t));
-  std::vector<participant<T>> participants;
+  std::vector<participant<E>> participants;
   for (std::size_t m = 0; m < members.size(); ++m) {
-    participant<T> p{members[m].weight, distinct.of_member[m]};
+    participant<E> p{members[m].weight, distinct.of_member[m]};
     if (members[m].tensors != nullptr) {
-      const tensor_view<const T>& tensor = (*members[m].tensors)[t];
+      const tensor_view<const E> tensor = typed<E>((*members[m].tensors)[t]);
       p.data = tensor.data_handle();
       std::copy(tensor.strides().begin(), tensor.strides().end(), p.strides.begin());
     }
@@ -78,49 +83,106 @@ average_layout<T> layout_of(const tensor_view<T>& global, std::size_t t,
   return {global, shapes, std::move(participants)};
 }
 
+/// What one part of the work wrote and left out.
+struct part_report {
+  std::int64_t held = 0;
+  std::int64_t skipped = 0;
+};
+
+/// A tensor's average, to be run in parts.
+struct tensor_job {
+  std::int64_t slabs;
+  std::int64_t slabs_a_part;
+  std::function<part_report(std::int64_t begin, std::int64_t end)> run;
+};
+
+template <class E, class T>
+tensor_job floating_job(const tensor_view<E>& global, std::size_t t,
+                        std::span<const member<T>> members, const distinct_submodels& distinct,
+                        const average_terms& terms) {
+  constexpr std::int64_t part_elements = 1 << 18;
+  const auto layout =
+      std::make_shared<const average_layout<E>>(layout_of(global, t, members, distinct));
+  const std::int64_t a_slab = global.size() / layout->slabs();
+  return {layout->slabs(), (std::max)(part_elements / a_slab, std::int64_t{1}),
+          [global, layout, terms](std::int64_t begin, std::int64_t end) {
+            tensor_average<E> average(global.data_handle(), *layout, terms);
+            average.run(begin, end);
+            return part_report{average.held(), average.skipped()};
+          }};
+}
+
+/// Throws  error when a sum does not fit.
+template <class E, class T>
+tensor_job integer_job(const tensor_view<E>& global, std::size_t t,
+                       std::span<const member<T>> members, const integer_merge* before,
+                       integer_rule rule) {
+  const auto& info = members.front().sub->parent().tensors()[t];
+  const auto merged = std::make_shared<integer_merge>();
+  if (before != nullptr) *merged = *before;
+  for (const member<T>& m : members) {
+    if (m.tensors == nullptr) continue;
+    merged->add(rule, (*m.sub)[tensor_id(t)], info.extents, typed<E>((*m.tensors)[t]));
+  }
+  merged->template check<E>(info.name);
+  return {1, 1, [global, merged](std::int64_t, std::int64_t) {
+            return part_report{merged->write(global), 0};
+          }};
+}
+
 /// Averages all tensors and counts in the report. states: empty, or one for each tensor.
+///
+/// Throws  error when a sum of integers does not fit, before the first write.
 template <class T, executor Executor>
 void average_model(const tensor_views<T>& globals, std::span<const member<T>> members,
                    std::span<const tensor_state> states, const average_options& options,
                    double cohort_weight, average_report& report, Executor&& run_by) {
   struct part {
-    std::size_t tensor;
+    std::size_t job;
     std::int64_t begin, end;  // slabs
-    std::int64_t held, skipped;
+    part_report report;
   };
-  constexpr std::int64_t part_elements = 1 << 18;
-
   const distinct_submodels distinct = find_distinct(members);
-  std::vector<average_layout<T>> layouts;
-  std::vector<part> parts;
+  std::vector<tensor_job> jobs;
+  average_report counted = report;
   for (std::size_t t = 0; t < globals.size(); ++t) {
-    layouts.push_back(layout_of(globals[t], t, members, distinct));
-    const std::int64_t size = globals[t].size();
-    if (size == 0) continue;
-    const std::int64_t slabs = layouts.back().slabs();
-    const std::int64_t step = (std::max)(part_elements / (size / slabs), std::int64_t{1});
-    for (std::int64_t begin = 0; begin < slabs; begin += step) {
-      parts.push_back({t, begin, (std::min)(begin + step, slabs), 0, 0});
+    if (globals[t].size() == 0) continue;
+    const tensor_state state = states.empty() ? tensor_state{} : states[t];
+    with_type(globals[t], [&]<class E>(const tensor_view<E>& global) {
+      if constexpr (!averageable<E>) {
+        if (options.integers == integer_rule::keep) {
+          counted.kept += global.size();
+          return;
+        }
+      }
+      counted.unheld += global.size();
+      if (members.empty()) return;
+      if constexpr (averageable<E>) {
+        jobs.push_back(
+            floating_job(global, t, members, distinct,
+                         average_terms{state.sums, state.exclusions, options, cohort_weight}));
+      } else {
+        jobs.push_back(integer_job(global, t, members, state.integers, options.integers));
+      }
+    });
+  }
+
+  std::vector<part> parts;
+  for (std::size_t j = 0; j < jobs.size(); ++j) {
+    for (std::int64_t begin = 0; begin < jobs[j].slabs; begin += jobs[j].slabs_a_part) {
+      parts.push_back({j, begin, (std::min)(begin + jobs[j].slabs_a_part, jobs[j].slabs), {}});
     }
-    report.unheld += size;
   }
   run_by.parallel_for(static_cast<std::int64_t>(parts.size()), [&](std::int64_t i) {
     part& p = parts[static_cast<std::size_t>(i)];
-    average_terms terms{nullptr, {}, options, cohort_weight};
-    if (!states.empty()) {
-      terms.sums = states[p.tensor].sums;
-      terms.exclusions = states[p.tensor].exclusions;
-    }
-    tensor_average<T> average(globals[p.tensor].data_handle(), layouts[p.tensor], terms);
-    average.run(p.begin, p.end);
-    p.held = average.held();
-    p.skipped = average.skipped();
+    p.report = jobs[p.job].run(p.begin, p.end);
   });
   for (const part& p : parts) {
-    report.held += p.held;
-    report.unheld -= p.held;
-    report.skipped_elements += p.skipped;
+    counted.held += p.report.held;
+    counted.unheld -= p.report.held;
+    counted.skipped_elements += p.report.skipped;
   }
+  report = counted;
 }
 
 }  // namespace subfed::inline v0::detail
