@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT
+/// What becomes of a tensor of integers when updates come together: the largest value or the sum, in
+/// 64 bits, never through floating point.
+#pragma once
+
+#include <subfed/average_options.hpp>
+#include <subfed/detail/paired_walk.hpp>
+#include <subfed/error.hpp>
+#include <subfed/selection.hpp>
+#include <subfed/tensor_view.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace subfed::inline v0::detail {
+
+/// State of one tensor of integers, signed or not, empty until something is added.
+class integer_merge {
+ public:
+  /// Adds the elements of a client's tensor that take part; global extents as described.
+  template <class E>
+  void add(integer_rule rule, const selection& chosen, std::span<const std::int64_t> extents,
+           const tensor_view<const E>& tensor) {
+    if (rule == integer_rule::keep) return;
+    reserve(extents);
+    const paired_walk walk(chosen, extents, tensor);
+    const E* const data = tensor.data_handle();
+    walk.for_each([&](std::int64_t g, std::int64_t l, std::int64_t length) {
+      for (std::int64_t i = 0; i < length; ++i) {
+        take(rule, static_cast<std::size_t>(g + i * walk.global_stride()),
+             value_of(data[l + i * walk.local_stride()]));
+      }
+    });
+  }
+
+  void merge(integer_rule rule, const integer_merge& other) {
+    const std::vector<wide> values = other.values_;  // other may be this
+    if (values_.size() < values.size()) values_.resize(values.size());
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (values[i].held) take(rule, i, values[i]);
+    }
+  }
+
+  /// Throws  error when a sum does not fit E: it names the tensor and the sum.
+  template <class E>
+  void check(const std::string& name) const {
+    for (const wide& v : values_) {
+      if (v.held && !fits<E>(v)) {
+        fail("subfed: average: a sum in tensor '" + name +
+             "' does not fit its type, whose largest "
+             "value is " +
+             std::to_string((std::numeric_limits<E>::max)()));
+      }
+    }
+  }
+
+  /// Writes what is held, and returns how many elements that is.
+  template <class E>
+  std::int64_t write(const tensor_view<E>& global) const {
+    if (values_.empty()) return 0;
+    std::int64_t held = 0;
+    std::size_t i = 0;
+    for_each_offset(global, [&](std::int64_t offset) {
+      const wide& v = values_[i++];
+      if (!v.held) return;
+      ++held;
+      global.data_handle()[offset] =
+          v.negative ? static_cast<E>(-static_cast<std::int64_t>(v.magnitude - 1) - 1)
+                     : static_cast<E>(v.magnitude);
+    });
+    return held;
+  }
+
+ private:
+  /// Sign and magnitude: holds all of int64 and uint64.
+  struct wide {
+    std::uint64_t magnitude = 0;
+    bool negative = false;
+    bool held = false;
+    bool overflowed = false;
+  };
+
+  void reserve(std::span<const std::int64_t> extents) {
+    if (!values_.empty()) return;
+    std::size_t elements = 1;
+    for (const std::int64_t e : extents) elements *= static_cast<std::size_t>(e);
+    values_.resize(elements);
+  }
+
+  template <class E>
+  static wide value_of(E x) noexcept {
+    if constexpr (std::is_signed_v<E>) {
+      if (x < 0) return {std::uint64_t{0} - static_cast<std::uint64_t>(x), true, true, false};
+    }
+    return {static_cast<std::uint64_t>(x), false, true, false};
+  }
+
+  static bool less(const wide& a, const wide& b) noexcept {
+    if (a.negative != b.negative) return a.negative;
+    return a.negative ? a.magnitude > b.magnitude : a.magnitude < b.magnitude;
+  }
+
+  void take(integer_rule rule, std::size_t i, const wide& x) {
+    wide& own = values_[i];
+    if (!own.held) {
+      own = x;
+    } else if (rule == integer_rule::max) {
+      if (less(own, x)) own = x;
+    } else if (own.negative == x.negative) {
+      own.overflowed = own.overflowed || x.overflowed || own.magnitude + x.magnitude < x.magnitude;
+      own.magnitude += x.magnitude;
+    } else {
+      const bool flip = own.magnitude < x.magnitude;
+      own.magnitude = flip ? x.magnitude - own.magnitude : own.magnitude - x.magnitude;
+      own.negative = flip ? x.negative : own.negative && own.magnitude != 0;
+      own.overflowed = own.overflowed || x.overflowed;
+    }
+  }
+
+  template <class E>
+  static bool fits(const wide& v) noexcept {
+    if (v.overflowed) return false;
+    if (!v.negative)
+      return v.magnitude <= static_cast<std::uint64_t>((std::numeric_limits<E>::max)());
+    if constexpr (std::is_signed_v<E>) {
+      return v.magnitude <= static_cast<std::uint64_t>((std::numeric_limits<E>::max)()) + 1;
+    } else {
+      return false;
+    }
+  }
+
+  std::vector<wide> values_;
+};
+
+}  // namespace subfed::inline v0::detail
