@@ -4,15 +4,18 @@
 #include <subfed/capacity.hpp>
 #include <subfed/draw.hpp>
 #include <subfed/schemes/rolling.hpp>
+#include <subfed/selective_average.hpp>
 #include <support/average_properties.hpp>
 
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <span>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -78,43 +81,13 @@ TEST_CASE("one pass equals the dense loop under every combination of options") {
   }
 }
 
-TEST_CASE("rows longer than a tile of sums are averaged in all of their parts") {
-  // 5000 columns: several tiles, with runs that begin, end and wrap anywhere in them.
-  for (std::uint64_t seed = 0; seed < 4; ++seed) {
-    INFO("seed ", seed);
-    seeded random(seed);
-    constexpr std::int64_t columns = 5000;
-    subfed::model net;
-    const auto g = net.group("g", columns);
-    net.tensor("x", {2, g});
-    std::vector<float> global(2 * columns, -1);
-    std::vector<float> sum(columns, 0);
-    std::vector<float> weight(columns, 0);
-    std::vector<std::vector<float>> tensors;
-    std::vector<update<float>> updates;
-    for (std::uint64_t c = 0; c < 5; ++c) {
-      const std::int64_t kept = random.between(1, columns);
-      const std::int64_t first = random.between(0, columns - 1);
-      const auto value = static_cast<float>(1 << c);
-      tensors.emplace_back(static_cast<std::size_t>(2 * kept), value);
-      updates.push_back({submodel(net, {index_set::window(columns, first, kept)}, {.client = c}),
-                         {tensor_view<const float>(tensors.back().data(), {2, kept})},
-                         1});
-      for (std::int64_t t = 0; t < kept; ++t) {
-        sum[static_cast<std::size_t>((first + t) % columns)] += value;
-        weight[static_cast<std::size_t>((first + t) % columns)] += 1;
-      }
-    }
+TEST_CASE_TEMPLATE("one pass equals the dense loop for long rows, kernels and many clients", T,
+                   float, double, half) {
+  for (std::uint64_t seed = 0; seed < 12; ++seed) {
     average_options options;
-    if (seed % 2 == 1) options.on_non_finite = subfed::non_finite::skip_element;
-    average_cohort<float>(net, updates, {tensor_view<float>(global.data(), {2, columns})}, options);
-    std::int64_t wrong = 0;
-    for (std::size_t i = 0; i < global.size(); ++i) {
-      const std::size_t column = i % columns;
-      const float expected = weight[column] > 0 ? sum[column] / weight[column] : -1;
-      wrong += global[i] != expected;
-    }
-    CHECK(wrong == 0);
+    if (seed % 8 == 7) options.on_non_finite = subfed::non_finite::skip_element;
+    if (seed % 8 == 6) options.divide_by = subfed::divisor::cohort;
+    support::check_against_oracle<T>(300 + seed, options, at_once, {support::large_network, 13});
   }
 }
 
@@ -181,6 +154,82 @@ TEST_CASE_TEMPLATE("clients in any order give the same bits, for any numbers and
         CHECK(support::same_bits(group.globals[t].elements(), expected[t]));
       }
     }
+  }
+}
+
+TEST_CASE("how the parts of an average are run does not show in the bits, nor in the report") {
+  // 3 x 300000 elements are several parts.
+  subfed::model net;
+  const auto rows = net.group("rows", 300);
+  const auto columns = net.group("columns", 1000);
+  net.tensor("x", {3, rows, columns});
+  net.tensor("y", {columns});
+  std::vector<std::vector<float>> tensors;
+  std::vector<update<float>> updates;
+  seeded random(1);
+  for (std::uint64_t c = 0; c < 4; ++c) {
+    const submodel sub(net,
+                       {index_set::window(300, random.between(0, 299), random.between(1, 300)),
+                        index_set::window(1000, random.between(0, 999), random.between(1, 1000))},
+                       {.client = c});
+    std::vector<tensor_view<const float>> views;
+    for (std::size_t t = 0; t < 2; ++t) {
+      const auto shape = sub.extents(subfed::tensor_id(t));
+      tensors.emplace_back(static_cast<std::size_t>(support::elements_of(shape)));
+      for (float& x : tensors.back()) x = static_cast<float>(random.unit());
+      views.emplace_back(tensors.back().data(), shape);
+    }
+    updates.push_back({sub, tensor_views<const float>(views), random.unit() + 0.1});
+  }
+
+  struct backwards {
+    std::int64_t* parts;
+    void parallel_for(std::int64_t n, const std::function<void(std::int64_t)>& f) const {
+      *parts = n;
+      for (std::int64_t i = n; i-- > 0;) f(i);
+    }
+  };
+  struct threads {
+    void parallel_for(std::int64_t n, const std::function<void(std::int64_t)>& f) const {
+      std::vector<std::thread> running;
+      for (std::int64_t first = 0; first < 3; ++first) {
+        running.emplace_back([=] {
+          for (std::int64_t i = first; i < n; i += 3) f(i);
+        });
+      }
+      for (auto& t : running) t.join();
+    }
+  };
+  subfed::selective_average<float> mean(net);
+  for (const auto& u : updates) mean.add(u.sub, u.tensors, u.weight);
+
+  std::vector<std::vector<float>> by_cohort;
+  std::vector<std::vector<float>> by_stream;
+  std::vector<average_report> reports;
+  const auto run = [&](auto&& executor) {
+    std::vector<float> x(900000, -1);
+    std::vector<float> y(1000, -1);
+    const tensor_views<float> globals{tensor_view<float>(x.data(), {3, 300, 1000}),
+                                      tensor_view<float>(y.data(), {1000})};
+    reports.push_back(average_cohort<float>(net, updates, globals, {}, executor));
+    by_cohort.push_back(x);
+    by_cohort.back().insert(by_cohort.back().end(), y.begin(), y.end());
+    std::fill(x.begin(), x.end(), -1.0f);
+    std::fill(y.begin(), y.end(), -1.0f);
+    reports.push_back(mean.finish(globals, executor));
+    by_stream.push_back(x);
+    by_stream.back().insert(by_stream.back().end(), y.begin(), y.end());
+  };
+  std::int64_t parts = 0;
+  run(subfed::serial{});
+  run(backwards{&parts});
+  run(threads{});
+  CHECK(parts > 2);
+  CHECK(reports[0].held > 0);
+  for (const auto& r : reports) support::check_report(r, reports[0]);
+  for (std::size_t i = 1; i < 3; ++i) {
+    CHECK(support::same_bits(by_cohort[i], by_cohort[0]));
+    CHECK(support::same_bits(by_stream[i], by_stream[0]));
   }
 }
 

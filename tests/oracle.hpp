@@ -58,12 +58,13 @@ inline std::vector<position> positions(const network& net, const dimension& d, c
     } else {
       for (std::int64_t i = 0; i < p.whole; ++i) nodes.push_back(i);
     }
+    std::vector<char> taking_part(static_cast<std::size_t>(extent), bound ? 0 : 1);
+    if (bound) {
+      for (const std::int64_t n : h.taking_part[g]) taking_part[static_cast<std::size_t>(n)] = 1;
+    }
     for (std::int64_t copy = 0; copy < p.repeat; ++copy) {
       for (const std::int64_t node : nodes) {
-        bool takes_part = !bound;
-        if (bound) {
-          for (const std::int64_t n : h.taking_part[g]) takes_part = takes_part || n == node;
-        }
+        const bool takes_part = taking_part[static_cast<std::size_t>(node)] != 0;
         for (std::int64_t inner = 0; inner < p.block; ++inner) {
           out.push_back({start + (copy * extent + node) * p.block + inner, takes_part});
         }
@@ -197,6 +198,15 @@ std::vector<element> average(const std::vector<T>& old, const std::vector<update
                              const subfed::average_options& options) {
   const bool deltas = options.content == subfed::content::deltas;
   const bool cohort = options.divide_by == subfed::divisor::cohort;
+  // What each client has of each global element; null: nothing.
+  std::vector<std::vector<const T*>> have(updates.size());
+  for (std::size_t u = 0; u < updates.size(); ++u) {
+    have[u].assign(old.size(), nullptr);
+    for (std::size_t l = 0; l < updates[u].numbers.size(); ++l) {
+      const std::int64_t number = updates[u].numbers[l];
+      if (number >= 0) have[u][static_cast<std::size_t>(number)] = &updates[u].values[l];
+    }
+  }
   std::vector<element> out;
   for (std::size_t g = 0; g < old.size(); ++g) {
     const long double before = value_of(old[g]);
@@ -204,22 +214,20 @@ std::vector<element> average(const std::vector<T>& old, const std::vector<update
     long double sum = 0;
     long double total = 0;
     bool held = false;
-    for (const update<T>& u : updates) {
-      const T* found = nullptr;
-      for (std::size_t l = 0; l < u.numbers.size(); ++l) {
-        if (u.numbers[l] == static_cast<std::int64_t>(g)) found = &u.values[l];
-      }
+    for (std::size_t u = 0; u < updates.size(); ++u) {
+      const double weight = updates[u].weight;
+      const T* found = have[u][g];
       if (found != nullptr && options.on_non_finite == subfed::non_finite::skip_element &&
           !std::isfinite(value_of(*found))) {
         found = nullptr;
       }
-      if (found != nullptr && u.weight > 0) {
+      if (found != nullptr && weight > 0) {
         held = true;
-        sum += u.weight * value_of(*found);
-        total += u.weight;
+        sum += weight * value_of(*found);
+        total += weight;
       } else if (cohort) {
-        sum += u.weight * of_absent;
-        total += u.weight;
+        sum += weight * of_absent;
+        total += weight;
       }
     }
     if (!held) {

@@ -118,6 +118,16 @@ TEST_CASE("streaming equals the dense loop under every combination of options") 
   }
 }
 
+TEST_CASE("streaming equals the dense loop for long rows, kernels and many clients") {
+  for (std::uint64_t seed = 0; seed < 16; ++seed) {
+    average_options options;
+    if (seed % 8 == 7) options.on_non_finite = non_finite::skip_element;
+    if (seed % 8 == 6) options.divide_by = subfed::divisor::cohort;
+    support::check_against_oracle<float>(300 + seed, options, streamed,
+                                         {support::large_network, 13});
+  }
+}
+
 TEST_CASE_TEMPLATE("streaming in any order gives the bits of one pass where sums are exact", T,
                    float, double, half, bfloat16) {
   for (std::uint64_t seed = 0; seed < 40; ++seed) {

@@ -90,8 +90,8 @@ inline oracle::network random_network(seeded& random) {
 inline oracle::network large_network(seeded& random) {
   static constexpr std::int64_t kernels[] = {1, 9, 3, 25, 300, 1};
   const std::int64_t kernel = kernels[random.between(0, 5)];
-  const std::int64_t columns = random.between(1, kernel == 1 ? 3000 : 3000 / kernel + 2);
-  const std::int64_t rows = random.between(1, 4);
+  const std::int64_t columns = random.between(1, kernel == 1 ? 1500 : 1500 / kernel + 2);
+  const std::int64_t rows = random.between(1, 3);
   oracle::tensor t{{{0, 0, 1, 1}}, {{1, 0, 1, 1}}};
   if (kernel == 9) {
     t.push_back({{-1, 3, 1, 1}});
