@@ -196,8 +196,9 @@ class model {
                    std::to_string(dimensions.size()) + ", which is over 8");
     }
     tensor_info info{std::move(name), {dimensions.begin(), dimensions.end()}, {}};
-    for (const dimension& d : dimensions) info.extents.push_back(extent_of(d, info.name));
-    check_size(info);
+    const std::string what = "tensor '" + info.name + "'";
+    for (const dimension& d : dimensions) info.extents.push_back(extent_of(d, what));
+    product(info.extents, what);  // refuses too many elements
     own().tensors.push_back(std::move(info));
     return tensor_id(data_->tensors.size() - 1);
   }
@@ -220,6 +221,11 @@ class model {
   tensor_id find_tensor(std::string_view name) const {
     return tensor_id(find("tensor", data_->tensors, name));
   }
+
+  /// Elements of a dimension: those of its parts together.
+  ///
+  /// Throws  error for a group that this model does not have, or more than 2^63 - 1 elements.
+  std::int64_t extent(const dimension& d) const { return extent_of(d, "a dimension"); }
 
   /// Parameters of the whole model.
   std::int64_t size() const {
@@ -278,39 +284,36 @@ class model {
     return n;
   }
 
-  std::int64_t extent_of(const dimension& d, const std::string& tensor_name) const {
+  std::int64_t extent_of(const dimension& d, const std::string& what) const {
     std::int64_t extent = 0;
     for (const dimension::part& p : d.parts()) {
       if (p.group != dimension::no_group && p.group >= data_->groups.size()) {
-        detail::fail("subfed: model: tensor '" + tensor_name + "' uses group number " +
-                     std::to_string(p.group) + ", but this model has " +
-                     std::to_string(data_->groups.size()) + " groups");
+        detail::fail("subfed: model: " + what + " uses group number " + std::to_string(p.group) +
+                     ", but this model has " + std::to_string(data_->groups.size()) + " groups");
       }
       const std::int64_t nodes =
           p.group == dimension::no_group ? p.whole : data_->groups[p.group].extent;
       const std::int64_t times[] = {nodes, p.repeat, p.block};
-      extent = sum(extent, product(times, tensor_name), tensor_name);
+      extent = sum(extent, product(times, what), what);
     }
     return extent;
   }
 
-  static void check_size(const tensor_info& info) { product(info.extents, info.name); }
-
-  static std::int64_t product(std::span<const std::int64_t> factors, const std::string& name) {
+  static std::int64_t product(std::span<const std::int64_t> factors, const std::string& what) {
     if (std::find(factors.begin(), factors.end(), 0) != factors.end()) return 0;
     std::int64_t n = 1;
     for (const std::int64_t f : factors) {
-      if (n > (std::numeric_limits<std::int64_t>::max)() / f) too_large(name);
+      if (n > (std::numeric_limits<std::int64_t>::max)() / f) too_large(what);
       n *= f;
     }
     return n;
   }
-  static std::int64_t sum(std::int64_t a, std::int64_t b, const std::string& name) {
-    if (a > (std::numeric_limits<std::int64_t>::max)() - b) too_large(name);
+  static std::int64_t sum(std::int64_t a, std::int64_t b, const std::string& what) {
+    if (a > (std::numeric_limits<std::int64_t>::max)() - b) too_large(what);
     return a + b;
   }
-  [[noreturn]] static void too_large(const std::string& name) {
-    detail::fail("subfed: model: tensor '" + name + "' has more than 2^63 - 1 elements");
+  [[noreturn]] static void too_large(const std::string& what) {
+    detail::fail("subfed: model: " + what + " has more than 2^63 - 1 elements");
   }
 
   std::shared_ptr<description> data_;

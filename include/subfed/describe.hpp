@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: MIT
+/// Models in words and as a drawing, and the check that real tensors are the ones described.
+#pragma once
+
+#include <subfed/detail/dimension_text.hpp>
+#include <subfed/model.hpp>
+#include <subfed/submodel.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace subfed::inline v0 {
+
+namespace detail {
+
+inline std::string padded(std::string text, std::size_t width) {
+  if (text.size() < width) text.append(width - text.size(), ' ');
+  return text;
+}
+
+inline bool uses_group(const model::tensor_info& tensor, std::size_t group) {
+  for (const dimension& d : tensor.dimensions) {
+    for (const dimension::part& p : d.parts()) {
+      if (p.group == group) return true;
+    }
+  }
+  return false;
+}
+
+/// The tensors that a group ties, by name.
+inline std::string tied_text(const model& net, std::size_t group) {
+  std::string out;
+  for (const auto& tensor : net.tensors()) {
+    if (uses_group(tensor, group)) out += (out.empty() ? "" : ", ") + tensor.name;
+  }
+  return out.empty() ? "no tensor" : out;
+}
+
+inline std::string group_line(const model& net, std::size_t group, std::size_t name_width,
+                              const std::string& nodes) {
+  const auto& info = net.groups()[group];
+  return "  " + padded(info.name, name_width) + "  " + nodes + " nodes" +
+         (info.cut == cut::never ? ", never cut" : "") + ": " + tied_text(net, group) + "\n";
+}
+
+template <class Items>
+std::size_t widest_name(const Items& items) {
+  std::size_t width = 0;
+  for (const auto& item : items) width = (std::max)(width, item.name.size());
+  return width;
+}
+
+/// A quoted string of the DOT language.
+inline std::string dot_text(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + "\"";
+}
+
+}  // namespace detail
+
+/// The groups with their nodes and the tensors that each ties, then the tensors with their shapes
+/// and what each dimension consists of:
+///
+///   2 groups
+///     hidden   64 nodes: fc1.weight, fc1.bias, fc2.weight
+///     classes  10 nodes, never cut: fc2.weight, fc2.bias
+///   4 tensors, 1994 elements
+///     fc1.weight  (64, 20) = (hidden, 20)
+///     ..
+inline std::string describe(const model& net) {
+  const std::size_t groups = net.groups().size();
+  const std::size_t tensors = net.tensors().size();
+  std::string out = std::to_string(groups) + (groups == 1 ? " group\n" : " groups\n");
+  const std::size_t group_width = detail::widest_name(net.groups());
+  for (std::size_t g = 0; g < groups; ++g) {
+    out += detail::group_line(net, g, group_width, std::to_string(net.groups()[g].extent));
+  }
+  out += std::to_string(tensors) + (tensors == 1 ? " tensor, " : " tensors, ") +
+         std::to_string(net.size()) + " elements\n";
+  const std::size_t tensor_width = detail::widest_name(net.tensors());
+  for (const auto& tensor : net.tensors()) {
+    out += "  " + detail::padded(tensor.name, tensor_width) + "  " +
+           detail::shape_text(tensor.extents) + " = " +
+           detail::dimensions_text(net, tensor.dimensions) + "\n";
+  }
+  return out;
+}
+
+/// One tensor and the groups that it is bound to.
+inline std::string describe(const model& net, tensor_id tensor) {
+  const auto& info = net[tensor];
+  std::string out = "  " + info.name + "  " + detail::shape_text(info.extents) + " = " +
+                    detail::dimensions_text(net, info.dimensions) + "\n";
+  for (std::size_t g = 0; g < net.groups().size(); ++g) {
+    if (detail::uses_group(info, g)) {
+      out += detail::group_line(net, g, 0, std::to_string(net.groups()[g].extent));
+    }
+  }
+  return out;
+}
+
+/// As of a model, with the nodes that are held, "16 of 64 nodes", and the shapes of the client's
+/// tensors.
+inline std::string describe(const submodel& part) {
+  const model& net = part.parent();
+  const std::size_t groups = net.groups().size();
+  const std::size_t tensors = net.tensors().size();
+  std::string out = std::to_string(groups) + (groups == 1 ? " group\n" : " groups\n");
+  const std::size_t group_width = detail::widest_name(net.groups());
+  for (std::size_t g = 0; g < groups; ++g) {
+    out += detail::group_line(
+        net, g, group_width,
+        std::to_string(part.extent(group_id(g))) + " of " + std::to_string(net.groups()[g].extent));
+  }
+  out += std::to_string(tensors) + (tensors == 1 ? " tensor, " : " tensors, ") +
+         std::to_string(part.size()) + " of " + std::to_string(net.size()) + " elements\n";
+  const std::size_t tensor_width = detail::widest_name(net.tensors());
+  for (std::size_t t = 0; t < tensors; ++t) {
+    out += "  " + detail::padded(net.tensors()[t].name, tensor_width) + "  " +
+           detail::shape_text(part.extents(tensor_id(t))) + " of " +
+           detail::shape_text(net.tensors()[t].extents) + "\n";
+  }
+  return out;
+}
+
+/// Which tensors each group ties, in the DOT language of Graphviz: groups are ellipses, tensors
+/// boxes, and an edge says which dimension is bound how.
+inline std::string draw_dot(const model& net) {
+  std::string out = "graph model {\n  rankdir=LR;\n";
+  for (std::size_t g = 0; g < net.groups().size(); ++g) {
+    const auto& group = net.groups()[g];
+    out += "  g" + std::to_string(g) + " [shape=ellipse" +
+           (group.cut == cut::never ? ", style=dashed" : "") +
+           ", label=" + detail::dot_text(group.name + " " + std::to_string(group.extent)) + "];\n";
+  }
+  for (std::size_t t = 0; t < net.tensors().size(); ++t) {
+    const auto& tensor = net.tensors()[t];
+    out += "  t" + std::to_string(t) + " [shape=box, label=" +
+           detail::dot_text(tensor.name + " " + detail::shape_text(tensor.extents)) + "];\n";
+    for (std::size_t r = 0; r < tensor.dimensions.size(); ++r) {
+      for (const dimension::part& p : tensor.dimensions[r].parts()) {
+        if (p.group == dimension::no_group) continue;
+        std::string label = std::to_string(r);
+        if (p.repeat != 1) label += ", repeat " + std::to_string(p.repeat);
+        if (p.block != 1) label += ", block " + std::to_string(p.block);
+        out += "  g" + std::to_string(p.group) + " -- t" + std::to_string(t) +
+               " [label=" + detail::dot_text(label) + "];\n";
+      }
+    }
+  }
+  return out + "}\n";
+}
+
+/// A tensor as a network or a checkpoint has it.
+struct named_shape {
+  std::string name;
+  std::vector<std::int64_t> extents;
+
+  friend bool operator==(const named_shape&, const named_shape&) = default;
+};
+
+/// Compares a network's tensors with the description, one to one and in order.
+///
+/// Throws  error at the first that differs in name or shape. Where an extent disagrees, the message
+///         names the group and the other tensors that it ties.
+inline void check_shapes(const model& net, std::span<const named_shape> found) {
+  const auto described = net.tensors();
+  const std::size_t both = (std::min)(found.size(), described.size());
+  for (std::size_t t = 0; t < both; ++t) {
+    if (found[t].name != described[t].name) {
+      detail::fail("subfed: check_shapes: tensor " + std::to_string(t) + " is '" + found[t].name +
+                   "', but the description has '" + described[t].name + "' there");
+    }
+    if (found[t].extents != described[t].extents) {
+      detail::fail("subfed: check_shapes: tensor '" + found[t].name + "' has shape " +
+                   detail::shape_text(found[t].extents) + ", but the description says\n" +
+                   describe(net, tensor_id(t)));
+    }
+  }
+  if (found.size() == described.size()) return;
+  const bool more = found.size() > both;
+  detail::fail("subfed: check_shapes: there are " + std::to_string(found.size()) +
+               " tensors, but the description has " + std::to_string(described.size()) + "; '" +
+               (more ? found[both].name : described[both].name) + "' is the first that " +
+               (more ? "it lacks" : "is missing"));
+}
+
+}  // namespace subfed::inline v0

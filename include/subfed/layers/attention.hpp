@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: MIT
+/// Attention with several heads: cut inside the heads or in whole heads, with as many keys and
+/// values as queries or fewer, in one tensor or three.
+#pragma once
+
+#include <subfed/detail/equal_parts.hpp>
+#include <subfed/layers/linear.hpp>
+#include <subfed/model.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace subfed::inline v0 {
+
+/// The heads of an attention and how clients cut them. inside_heads and whole_heads make it.
+struct attention_heads {
+  dimension query;      ///< elements of all query heads in a row
+  dimension key_value;  ///< of all key heads, and of all value heads
+  std::int64_t query_heads;
+  std::int64_t key_value_heads;  ///< fewer than query_heads: grouped-query attention
+};
+
+/// Every client has all heads, and the same nodes of each: `node` is a group of as many nodes as a
+/// head is wide. Rotary positions turn pairs of elements: give pair.repeat(2) where a pair is (i, i +
+/// width / 2), or pair.block(2) where it is (2 i, 2 i + 1), with a group of pairs.
+inline attention_heads inside_heads(const dimension& node, std::int64_t heads,
+                                    std::int64_t key_value_heads) {
+  return {node.repeat(heads), node.repeat(key_value_heads), heads, key_value_heads};
+}
+inline attention_heads inside_heads(const dimension& node, std::int64_t heads) {
+  return inside_heads(node, heads, heads);
+}
+
+/// A client has some heads, each of them whole: `heads` is a group with a node for each key-value
+/// head, which stands for queries_each query heads of `width` elements.
+inline attention_heads whole_heads(const model& net, group_id heads, std::int64_t width,
+                                   std::int64_t queries_each = 1) {
+  const std::int64_t count = net[heads].extent;
+  return {heads.block(queries_each).block(width), heads.block(width), count * queries_each, count};
+}
+
+/// torch.nn.MultiheadAttention. Its heads together are as wide as embed_dim; key and value inputs of
+/// another width have separate weights.
+struct multihead_attention_layer {
+  dimension width;  ///< embed_dim: queries read it, the output projection writes it
+  dimension inner;  ///< the elements of all heads in a row
+  std::int64_t heads;
+  subfed::bias bias = subfed::bias::added;
+  std::optional<dimension> key_width = {};    ///< kdim, when it is not embed_dim
+  std::optional<dimension> value_width = {};  ///< vdim
+};
+
+/// Queries, keys and values in three layers, the output projection in a fourth, under names that
+/// differ from one code base to the next.
+struct attention_layer {
+  dimension in;
+  dimension out;
+  attention_heads heads;
+  subfed::bias bias = subfed::bias::added;
+  std::optional<dimension> context = {};  ///< what keys and values read, when it is not `in`
+  std::string query_name = "q_proj";
+  std::string key_name = "k_proj";
+  std::string value_name = "v_proj";
+  std::string output_name = "o_proj";
+};
+
+/// Order of the rows of a fused tensor: all queries, all keys, all values; or for each key-value
+/// head its queries, its key, its value.
+enum class fused_rows { by_kind, by_head };
+
+/// Queries, keys and values in one layer.
+struct fused_attention_layer {
+  dimension in;
+  dimension out;
+  attention_heads heads;
+  subfed::bias bias = subfed::bias::added;
+  fused_rows rows = fused_rows::by_kind;
+  std::string fused_name = "qkv";
+  std::string output_name = "proj";
+};
+
+struct multihead_attention_tensors {
+  std::vector<tensor_id>
+      in_proj;  ///< in_proj_weight, or q_proj_weight, k_proj_weight, v_proj_weight
+  std::optional<tensor_id> in_proj_bias;
+  weight_and_bias out_proj;
+};
+struct attention_tensors {
+  weight_and_bias query;
+  weight_and_bias key;
+  weight_and_bias value;
+  weight_and_bias output;
+};
+struct fused_attention_tensors {
+  weight_and_bias fused;
+  weight_and_bias output;
+};
+
+namespace detail {
+
+/// Throws unless every client's queries and keys have heads that fit: each key-value head as many
+/// queries as another, as wide as it and cut alike.
+inline void check_heads(const model& net, const attention_heads& heads, const std::string& query,
+                        const std::string& key) {
+  const std::string tensors = "'" + query + "' and '" + key + "'";
+  if (heads.key_value_heads < 1 || heads.query_heads % heads.key_value_heads != 0) {
+    fail("subfed: layers: " + std::to_string(heads.query_heads) + " query heads of '" + query +
+         "' cannot be shared out to " + std::to_string(heads.key_value_heads) +
+         " key-value heads of '" + key + "'");
+  }
+  const auto keys =
+      checked_equal_part(net, "'" + key + "'", heads.key_value, heads.key_value_heads, "heads");
+  // Whole heads are cut by key-value heads with all their queries.
+  const bool whole = keys.parts_are != dimension::no_group;
+  const std::int64_t each = heads.query_heads / heads.key_value_heads;
+  const auto queries =
+      checked_equal_part(net, "'" + query + "'", heads.query,
+                         whole ? heads.key_value_heads : heads.query_heads, "heads");
+  const dimension expected = whole ? dimension(net.extent(keys.one) * each) : keys.one;
+  if (queries.parts_are == keys.parts_are && queries.one == expected) return;
+  fail("subfed: layers: heads of " + tensors + " do not fit: " + dimension_text(net, heads.query) +
+       " with " + std::to_string(heads.query_heads) + " query heads, " +
+       dimension_text(net, heads.key_value) + " with " + std::to_string(heads.key_value_heads) +
+       " key-value heads");
+}
+
+}  // namespace detail
+
+/// name.in_proj_weight (3 inner, width), or with another key_width or value_width
+/// name.q_proj_weight (inner, width), name.k_proj_weight (inner, key_width), name.v_proj_weight
+/// (inner, value_width); name.in_proj_bias (3 inner); name.out_proj.weight (width, inner),
+/// name.out_proj.bias (width). Rows of the first are queries, keys, values.
+///
+/// For clients to be torch.nn.MultiheadAttention too, inner must be cut like width: bind both to one
+/// dimension, node.repeat(heads).
+///
+/// Throws  error that names both tensors when heads do not divide inner, inner is not as wide as
+///         width, or clients could cut the heads differently.
+inline multihead_attention_tensors multihead_attention(model& net, const std::string& name,
+                                                       const multihead_attention_layer& layer) {
+  return detail::describe_all_or_nothing(net, [&](model& described) {
+    const bool fused = !layer.key_width && !layer.value_width;
+    const std::string first = name + (fused ? ".in_proj_weight" : ".q_proj_weight");
+    const std::string last = name + ".out_proj.weight";
+    const std::string tensors = "'" + first + "' and '" + last + "'";
+    detail::checked_equal_part(net, tensors, layer.inner, layer.heads, "heads");
+    if (net.extent(layer.inner) != net.extent(layer.width)) {
+      detail::fail("subfed: layers: '" + first + "' makes heads of " +
+                   std::to_string(net.extent(layer.inner)) + " elements together, but '" + last +
+                   "' writes " + std::to_string(net.extent(layer.width)) +
+                   "; multihead_attention needs as many, attention does not");
+    }
+    multihead_attention_tensors made{{}, {}, {tensor_id(0), {}}};
+    if (fused) {
+      made.in_proj = {described.tensor(first, {layer.inner.repeat(3), layer.width})};
+    } else {
+      made.in_proj = {described.tensor(first, {layer.inner, layer.width}),
+                      described.tensor(name + ".k_proj_weight",
+                                       {layer.inner, layer.key_width.value_or(layer.width)}),
+                      described.tensor(name + ".v_proj_weight",
+                                       {layer.inner, layer.value_width.value_or(layer.width)})};
+    }
+    if (layer.bias == bias::added) {
+      made.in_proj_bias = described.tensor(name + ".in_proj_bias", {layer.inner.repeat(3)});
+    }
+    made.out_proj = linear(described, name + ".out_proj", {layer.inner, layer.width, layer.bias});
+    return made;
+  });
+}
+
+/// Weights and biases of name.q_proj (query, in), name.k_proj and name.v_proj (key_value, context),
+/// name.o_proj (out, query).
+///
+///   attention(net, "attn", {.in = width, .out = width, .heads = inside_heads(node, 8)});
+///   attention(net, "attn", {.in = width, .out = width, .heads = whole_heads(net, heads, 64, 4)});
+///
+/// Throws  error that names both tensors when heads do not divide them, or clients could cut the
+///         heads differently.
+inline attention_tensors attention(model& net, const std::string& name,
+                                   const attention_layer& layer) {
+  return detail::describe_all_or_nothing(net, [&](model& described) {
+    const auto named = [&](const std::string& part) { return name + "." + part; };
+    detail::check_heads(net, layer.heads, named(layer.query_name) + ".weight",
+                        named(layer.key_name) + ".weight");
+    const dimension context = layer.context.value_or(layer.in);
+    return attention_tensors{
+        linear(described, named(layer.query_name), {layer.in, layer.heads.query, layer.bias}),
+        linear(described, named(layer.key_name), {context, layer.heads.key_value, layer.bias}),
+        linear(described, named(layer.value_name), {context, layer.heads.key_value, layer.bias}),
+        linear(described, named(layer.output_name), {layer.heads.query, layer.out, layer.bias})};
+  });
+}
+
+/// Weights and biases of name.qkv (query + 2 key_value, in), in the order that `rows` says, and
+/// name.proj (out, query).
+///
+/// Throws  as attention.
+inline fused_attention_tensors fused_attention(model& net, const std::string& name,
+                                               const fused_attention_layer& layer) {
+  return detail::describe_all_or_nothing(net, [&](model& described) {
+    const std::string fused = name + "." + layer.fused_name;
+    const std::string output = name + "." + layer.output_name;
+    const attention_heads& heads = layer.heads;
+    detail::check_heads(net, heads, output + ".weight", fused + ".weight");
+    dimension rows = concat({heads.query, heads.key_value, heads.key_value});
+    if (heads.query == heads.key_value) rows = heads.query.repeat(3);
+    if (layer.rows == fused_rows::by_head) {
+      const auto key = detail::find_equal_part(net, heads.key_value, heads.key_value_heads);
+      const std::int64_t each = heads.query_heads / heads.key_value_heads + 2;
+      rows = key->parts_are == dimension::no_group
+                 ? key->one.repeat(each).repeat(heads.key_value_heads)
+                 : heads.key_value.block(each);
+    }
+    return fused_attention_tensors{linear(described, fused, {layer.in, rows, layer.bias}),
+                                   linear(described, output, {heads.query, layer.out, layer.bias})};
+  });
+}
+
+}  // namespace subfed::inline v0

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+/// Fully connected layers, also those whose weight is another layer's.
+#pragma once
+
+#include <subfed/detail/equal_parts.hpp>
+#include <subfed/model.hpp>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace subfed::inline v0 {
+
+/// Whether a layer has a bias.
+enum class bias { none, added };
+
+struct linear_layer {
+  dimension in;
+  dimension out;
+  subfed::bias bias = subfed::bias::added;
+};
+struct tied_linear_layer {
+  tensor_id weight;  ///< of the layer that it shares, for instance an embedding
+  dimension in;
+  dimension out;
+  subfed::bias bias = subfed::bias::added;
+};
+
+struct weight_and_bias {
+  tensor_id weight;
+  std::optional<tensor_id> bias;
+};
+
+/// name.weight (out, in), name.bias (out).
+///
+///   linear(net, "fc1", {.in = 784, .out = hidden});
+inline weight_and_bias linear(model& net, const std::string& name, const linear_layer& layer) {
+  return detail::describe_all_or_nothing(net, [&](model& described) {
+    weight_and_bias made{described.tensor(name + ".weight", {layer.out, layer.in}), {}};
+    if (layer.bias == bias::added) made.bias = described.tensor(name + ".bias", {layer.out});
+    return made;
+  });
+}
+
+/// A layer whose weight is a tensor that the model has already: name.bias (out) alone is described.
+/// PyTorch shares the parameter, so it is trained, sent and averaged once. (Its state dict lists it
+/// under both names; named_parameters() under the first.)
+///
+///   const auto words = embedding(net, "embedding", {.count = 10000, .width = width});
+///   linear_tied(net, "decoder", {.weight = words, .in = width, .out = 10000});
+///
+/// Throws  error that names both weights when the shared one is not (out, in).
+inline weight_and_bias linear_tied(model& net, const std::string& name,
+                                   const tied_linear_layer& layer) {
+  const auto& shared = net[layer.weight];
+  if (shared.dimensions != std::vector<dimension>{layer.out, layer.in}) {
+    detail::fail("subfed: layers: '" + name + ".weight' " +
+                 detail::shape_text(std::vector{net.extent(layer.out), net.extent(layer.in)}) +
+                 " = " + detail::dimensions_text(net, std::vector{layer.out, layer.in}) +
+                 " cannot be the tensor '" + shared.name + "' " +
+                 detail::shape_text(shared.extents) + " = " +
+                 detail::dimensions_text(net, shared.dimensions));
+  }
+  return detail::describe_all_or_nothing(net, [&](model& described) {
+    weight_and_bias made{layer.weight, {}};
+    if (layer.bias == bias::added) made.bias = described.tensor(name + ".bias", {layer.out});
+    return made;
+  });
+}
+
+}  // namespace subfed::inline v0
