@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+/// The character LSTM of [FedDrop, Table 9] for Shakespeare. char_lstm_module.hpp has it as a torch
+/// module.
+#pragma once
+
+#include <subfed/cost.hpp>
+#include <subfed/layers.hpp>
+
+#include <cstdint>
+
+namespace models {
+
+struct char_lstm {
+  subfed::model net;
+  subfed::group_id characters;
+  subfed::group_id embedding;
+  subfed::group_id hidden;
+  subfed::workload work;  // of one time step
+};
+
+/// The hidden state is cut, and with it the memory cell; characters and their embedding are whole.
+inline char_lstm describe_char_lstm() {
+  subfed::model net;
+  const auto characters = net.group("characters", 80, subfed::cut::never);
+  const auto width = net.group("embedding", 8, subfed::cut::never);
+  const auto hidden = net.group("hidden", 256);
+  embedding(net, "encoder", {.count = characters, .width = width});
+  const auto cells = lstm(net, "lstm", {.in = width, .hidden = {hidden}}).cells;
+  const auto decoder = linear(net, "decoder", {hidden, characters});
+
+  subfed::workload work(net);
+  work.linear({cells[0].weight_ih, cells[0].bias_ih});
+  work.linear({cells[0].weight_hh, cells[0].bias_hh});
+  work.linear(decoder);
+  return {net, characters, width, hidden, work};
+}
+
+}  // namespace models
