@@ -74,6 +74,7 @@ class byte_tensor {
     }
   }
   const std::string& label() const noexcept { return label_; }
+  detail::element_format format() const noexcept { return format_; }
 
   /// Strides in elements.
   std::vector<std::int64_t> strides() const {
@@ -108,6 +109,8 @@ template <>
 struct view_traits<byte_tensor> {
   using element_type = void;
   static constexpr bool owns = false;
+
+  static detail::element_format format(const byte_tensor& t) noexcept { return t.format(); }
 
   template <class T>
   requires std::is_const_v<T>
