@@ -100,6 +100,15 @@ constexpr int dlpack_code(number_kind kind) noexcept {
                                                  : 6;
 }
 
+template <dlpack_struct D>
+element_format format_of_dlpack(const D& t) {
+  if (t.dtype.lanes != 1) {
+    refuse_dlpack("has elements of " + std::to_string(t.dtype.lanes) + " lanes, expected 1");
+  }
+  if (t.dtype.code == 5) refuse_dlpack("has complex elements");
+  return dlpack_format(t.dtype.code, t.dtype.bits);
+}
+
 template <class T, dlpack_struct D>
 tensor_view<T> view_of_dlpack(const D& t) {
   using element = std::remove_const_t<T>;
@@ -107,11 +116,7 @@ tensor_view<T> view_of_dlpack(const D& t) {
   if (!dlpack_host_reads(device)) {
     refuse_dlpack("is on " + dlpack_device_text(device) + ", which the CPU does not read");
   }
-  if (t.dtype.lanes != 1) {
-    refuse_dlpack("has elements of " + std::to_string(t.dtype.lanes) + " lanes, expected 1");
-  }
-  if (t.dtype.code == 5) refuse_dlpack("has complex elements");
-  check_format<element>("the DLPack tensor", dlpack_format(t.dtype.code, t.dtype.bits));
+  check_format<element>("the DLPack tensor", format_of_dlpack(t));
   if (t.ndim < 0 || t.ndim > max_rank) {
     refuse_dlpack("has the rank " + std::to_string(t.ndim) + ", expected 0 to 8");
   }
@@ -142,13 +147,27 @@ tensor_view<T> view_of_dlpack(const D& t) {
           std::span<const std::int64_t>(std::vector<std::int64_t>(t.strides, t.strides + rank))};
 }
 
-template <class T, dlpack_managed M>
-tensor_view<T> view_of_managed(const M& m) {
+/// Of another major version nothing but the deleter may be used.
+template <dlpack_managed M>
+void check_dlpack_version(const M& m) {
   if constexpr (dlpack_versioned<M>) {
     if (m.version.major != dlpack_major) {
       refuse_dlpack("has version " + std::to_string(m.version.major) + ", known is 1");
     }
-    if (!std::is_const_v<T> && (m.flags & dlpack_read_only) != 0) {
+  }
+}
+
+template <dlpack_managed M>
+element_format format_of_managed(const M& m) {
+  check_dlpack_version(m);
+  return format_of_dlpack(m.dl_tensor);
+}
+
+template <class T, dlpack_managed M>
+tensor_view<T> view_of_managed(const M& m) {
+  check_dlpack_version(m);
+  if constexpr (dlpack_versioned<M> && !std::is_const_v<T>) {
+    if ((m.flags & dlpack_read_only) != 0) {
       refuse_dlpack("is to be written to, but is read-only");
     }
   }
@@ -168,6 +187,7 @@ template <detail::dlpack_struct D>
 struct view_traits<D> {
   using element_type = void;
   static constexpr bool owns = false;
+  static detail::element_format format(const D& t) { return detail::format_of_dlpack(t); }
   template <class T>
   static tensor_view<T> view(const D& t) {
     return detail::view_of_dlpack<T>(t);
@@ -183,6 +203,7 @@ template <detail::dlpack_managed M>
 struct view_traits<M> {
   using element_type = void;
   static constexpr bool owns = false;
+  static detail::element_format format(const M& m) { return detail::format_of_managed(m); }
   template <class T>
   static tensor_view<T> view(const M& m) {
     return detail::view_of_managed<T>(m);
@@ -201,12 +222,7 @@ class dlpack_tensor {
   ///         DLPack asks, and nothing else of the tensor is read).
   explicit dlpack_tensor(Managed* managed) : managed_(managed) {
     if (managed == nullptr) detail::refuse_dlpack("is null");
-    if constexpr (detail::dlpack_versioned<Managed>) {
-      if (managed->version.major != detail::dlpack_major) {
-        detail::refuse_dlpack("has version " + std::to_string(managed->version.major) +
-                              ", known is 1");
-      }
-    }
+    detail::check_dlpack_version(*managed);
   }
 
   const Managed& get() const noexcept { return *managed_; }
@@ -226,6 +242,9 @@ template <detail::dlpack_managed M>
 struct view_traits<dlpack_tensor<M>> {
   using element_type = void;
   static constexpr bool owns = true;
+  static detail::element_format format(const dlpack_tensor<M>& t) {
+    return detail::format_of_managed(t.get());
+  }
   template <class T>
   static tensor_view<T> view(const dlpack_tensor<M>& t) {
     return detail::view_of_managed<T>(t.get());
