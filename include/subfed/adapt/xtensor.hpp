@@ -28,22 +28,24 @@ concept xtensor_in_memory = requires(M& m) {
   requires std::same_as<std::remove_cvref_t<decltype(*m.data())>,
                         std::remove_cv_t<typename M::value_type>>;
   requires std::is_pointer_v<std::remove_cvref_t<decltype(m.data())>>;
-  m.layout();
+  M::static_layout;
 };
 
-/// The expression that a view is of, a reference for a view of an lvalue; void where it is no view.
-template <class M>
+/// Deduces the expression that a view is of, a reference for a view of an lvalue: the first argument
+/// of xview<Expression, Slices...> and of xstrided_view<Expression, Shape, layout, Storage>. void
+/// where it is no view. (Template arguments, for xtensor keeps the names of them private.)
+template <class Layout>
 struct viewed_expression {
-  using type = void;
-};
-template <template <class, class...> class View, class Expression, class... Slices>
-struct viewed_expression<View<Expression, Slices...>> {
-  using type = Expression;
-};
-template <class M>
-requires requires { typename M::undecay_expression; }
-struct viewed_expression<M> {
-  using type = typename M::undecay_expression;
+  template <class T>
+  struct of {
+    using type = T;
+  };
+  template <template <class, class...> class View, class Expression, class... Slices>
+  static of<Expression> deduce(const View<Expression, Slices...>*);
+  template <template <class, class, Layout, class> class View, class Expression, class Shape,
+            Layout L, class Storage>
+  static of<Expression> deduce(const View<Expression, Shape, L, Storage>*);
+  static of<void> deduce(const void*);
 };
 
 /// Whether the elements end with the object. True where xtensor's types do not tell (an xt::adapt
@@ -53,7 +55,9 @@ constexpr bool xtensor_owns() {
   if constexpr (requires { typename M::container_closure_type; }) {
     return !std::is_reference_v<typename M::container_closure_type>;
   } else {
-    using expression = typename viewed_expression<M>::type;
+    using layout = std::remove_const_t<decltype(M::static_layout)>;
+    using expression =
+        typename decltype(viewed_expression<layout>::deduce(static_cast<const M*>(nullptr)))::type;
     if constexpr (std::is_void_v<expression>) {
       return true;
     } else if constexpr (std::is_reference_v<expression>) {
