@@ -147,3 +147,37 @@ TEST_CASE("what a scheme refuses comes through") {
           draw(net, [](const site& where) { return index_set(where.extent, {0, 3}); }, {});
         }) == "subfed: index_set: node 3 at position 1 is outside [0, 3)");
 }
+
+TEST_CASE("a group may have a capacity of its own") {
+  subfed::model net;
+  const auto a = net.group("a", 8);
+  const auto b = net.group("b", 8);
+  const auto c = net.group("c", 8);
+  const auto sub = draw(net, subfed::prefix{}, {.capacity = 0.25},
+                        {{b, 0.5}, {c, subfed::capacity::ratio(1, 1)}});
+  CHECK(sub.extent(a) == 2);
+  CHECK(sub.extent(b) == 4);
+  CHECK(sub.extent(c) == 8);
+  // The others are as without the exceptions, also where sets are random.
+  const auto with = draw(net, subfed::random{}, {.seed = 3, .capacity = 0.5}, {{b, 0.25}});
+  const auto without = draw(net, subfed::random{}, {.seed = 3, .capacity = 0.5});
+  CHECK(with[a] == without[a]);
+  CHECK(with[c] == without[c]);
+  CHECK(with.extent(b) == 2);
+}
+
+TEST_CASE(
+    "a capacity of a group that is never cut, or a second one, is refused by the group's name") {
+  subfed::model net;
+  const auto a = net.group("a", 8);
+  const auto pixels = net.group("pixels", 8, cut::never);
+  CHECK(message_of([&] {
+          draw(net, subfed::prefix{}, {}, {{pixels, 0.5}});
+        }) == "subfed: draw: a capacity is given for group 'pixels', which is never cut");
+  CHECK(message_of([&] {
+          draw(net, subfed::prefix{}, {}, {{a, 0.5}, {a, 0.25}});
+        }) == "subfed: draw: a capacity is given for group 'a', which has one already");
+  CHECK(message_of([&] {
+          draw(net, subfed::prefix{}, {}, {{subfed::group_id(7), 0.5}});
+        }) == "subfed: model: group number 7 is not of this model, which has 2");
+}
