@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT
-/// Eigen's dense matrices, arrays, maps, refs and blocks as tensor views. Includes nothing of
-/// Eigen.
+/// Eigen's dense matrices, arrays, maps, refs and blocks as tensor views, and the tensors of its
+/// unsupported part. Includes nothing of Eigen.
 #pragma once
 
 #include <subfed/tensor_view.hpp>
 
+#include <array>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <type_traits>
 #include <utility>
 
@@ -25,6 +28,20 @@ concept eigen_dense = requires(M& m) {
   { *m.data() } -> std::convertible_to<typename M::Scalar>;
   typename M::PlainObject;
   { M::RowsAtCompileTime + M::ColsAtCompileTime } -> std::convertible_to<int>;
+};
+
+/// Eigen::Tensor, TensorFixedSize and TensorMap of these. Lazy tensor expressions have no
+/// dimensions() or no data() and are none.
+template <class M>
+concept eigen_tensor = requires(M& m) {
+  typename M::Dimensions;
+  { M::NumIndices } -> std::convertible_to<int>;
+  { m.rank() } -> std::convertible_to<std::int64_t>;
+  { m.dimension(0) } -> std::convertible_to<std::int64_t>;
+  requires std::same_as<std::remove_cvref_t<decltype(*m.data())>,
+                        std::remove_const_t<typename M::Scalar>>;
+  { static_cast<int>(M::Layout) } -> std::same_as<int>;
+  requires static_cast<int>(M::RawAccess) == 1;  // not of TensorRef, which may be lazy
 };
 
 }  // namespace detail
@@ -49,6 +66,35 @@ struct view_traits<M> {
     } else {
       return {m.data(), {m.rows(), m.cols()}, {m.rowStride(), m.colStride()}};
     }
+  }
+};
+
+/// Dense, in either storage order. A TensorMap owns nothing.
+///
+///   Eigen::Tensor<float, 4> kernels(64, 3, 3, 3);
+///   subfed::slice(kernels, sub[weight], local);
+template <detail::eigen_tensor M>
+struct view_traits<M> {
+  using element_type = std::remove_const_t<typename M::Scalar>;
+  static constexpr bool owns = !requires { typename M::PointerType; };  // only TensorMap has it
+
+  template <class T, class Self>
+  requires std::convertible_to<decltype(std::declval<Self&>().data()), T*>
+  static tensor_view<T> view(Self& m) {
+    constexpr auto rank = static_cast<std::size_t>(M::NumIndices);
+    static_assert(rank <= static_cast<std::size_t>(max_rank), "subfed: the rank is over 8");
+    constexpr bool row_major = static_cast<int>(M::Layout) == 1;  // Eigen::RowMajor
+    std::array<std::int64_t, rank> extents{};
+    std::array<std::int64_t, rank> strides{};
+    std::int64_t stride = 1;
+    for (std::size_t i = 0; i < rank; ++i) {
+      const std::size_t r = row_major ? rank - 1 - i : i;
+      extents[r] = static_cast<std::int64_t>(m.dimension(r));
+      strides[r] = stride;
+      stride *= extents[r];
+    }
+    return {m.data(), std::span<const std::int64_t>(extents),
+            std::span<const std::int64_t>(strides)};
   }
 };
 

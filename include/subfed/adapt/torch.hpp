@@ -2,6 +2,7 @@
 /// at::Tensor (LibTorch, PyTorch extensions) on the CPU as tensor views. Includes nothing of torch.
 #pragma once
 
+#include <subfed/detail/element_format.hpp>
 #include <subfed/tensor_view.hpp>
 
 #include <concepts>
@@ -30,36 +31,70 @@ concept torch_tensor = requires(const V& t) {
   fail("subfed: the torch tensor " + why);
 }
 
+/// What the elements are; of kind other for what no element type of ours is (complex, quantised). Asks
+/// for no type that some version of torch lacks, which would not link.
+template <class V>
+element_format torch_format(const V& t) {
+  const auto name = t.dtype().name();
+  const std::string_view found(name.data(), name.size());
+  if (found == "c10::Half") return format_of<half>();
+  if (found == "c10::BFloat16") return format_of<bfloat16>();
+  if (found.starts_with("c10::")) return {};
+  if (t.dtype().template Match<float>()) return format_of<float>();
+  if (t.dtype().template Match<double>()) return format_of<double>();
+  if (t.dtype().template Match<bool>()) return format_of<bool>();
+  return {t.is_signed() ? number_kind::signed_integer : number_kind::unsigned_integer,
+          static_cast<int>(t.dtype().itemsize() * 8)};
+}
+
+/// Throws unless the elements are T. at::Half and half are the same, at::BFloat16 and bfloat16 too.
+template <class T, class V>
+void check_torch_type(const V& t) {
+  static_assert(format_of<T>().kind != number_kind::other,
+                "subfed: no torch tensor that subfed can view has elements of this type");
+  if (torch_format(t) == format_of<T>()) return;
+  const auto name = t.dtype().name();
+  refuse_torch("has elements of type " + std::string(name.data(), name.size()) + ", expected " +
+               format_text(format_of<T>()));
+}
+
 }  // namespace detail
 
 /// The element type of an at::Tensor is known at run time only, so name it: slice<float>(...).
 ///
-/// Throws  error for an undefined tensor, another element type than the one asked for, a tensor
-/// that
-///         is not on the CPU, not strided (sparse, quantised, oneDNN), lazily conjugated or
-///         negated, and for a destination that requires gradients: autograd would not see the
-///         write, so pass w.detach() in its place.
+/// Throws  error for an undefined tensor, another element type than the one asked for, a tensor that
+///         is not on the CPU, not strided (sparse, quantised, oneDNN), lazily conjugated or negated,
+///         and for a destination that requires gradients: autograd would not see the write, so pass
+///         w.detach() in its place.
 template <detail::torch_tensor V>
 struct view_traits<V> {
   using element_type = void;
   static constexpr bool owns = true;  // a handle; the last one frees the elements
+
+  static detail::element_format format(const V& t) {
+    if (!t.defined()) detail::refuse_torch("is undefined");
+    const detail::element_format found = detail::torch_format(t);
+    if (found.kind == detail::number_kind::other) {
+      const auto name = t.dtype().name();
+      detail::refuse_torch("has elements of type " + std::string(name.data(), name.size()) +
+                           ", which subfed does not know");
+    }
+    return found;
+  }
 
   template <class T>
   static tensor_view<T> view(const V& t) {
     using element = std::remove_const_t<T>;
     if (!t.defined()) detail::refuse_torch("is undefined");
     if (!t.is_cpu()) detail::refuse_torch("is not on the CPU");
-    if (t.is_sparse() || t.is_quantized() || t.is_mkldnn()) {
+    using memory_layout = decltype(t.layout());
+    if (t.layout() != memory_layout::Strided || t.is_quantized()) {
       detail::refuse_torch("is not strided: it is sparse, quantised or in oneDNN's layout");
     }
     if (t.is_conj() || t.is_neg()) {
       detail::refuse_torch("is lazily conjugated or negated: call resolve_conj() or resolve_neg()");
     }
-    if (!t.dtype().template Match<element>()) {
-      const auto name = t.dtype().name();
-      detail::refuse_torch("has elements of type " + std::string(name.data(), name.size()) +
-                           ", expected " + std::string(detail::type_name<element>()));
-    }
+    detail::check_torch_type<element>(t);
     if (!std::is_const_v<T> && t.requires_grad()) {
       detail::refuse_torch("is to be written to, but requires gradients: pass its detach()");
     }
