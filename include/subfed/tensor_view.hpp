@@ -354,14 +354,17 @@ template <class T>
 bool tensor_view<T>::is_unique() const {
   if (size() == 0) return true;
   // Nested strides: each steps over everything that the smaller ones reach.
+  // Sorted by insertion: in std::sort of so few GCC 12 sees a write behind the array, and warns.
   std::array<std::pair<std::int64_t, std::int64_t>, max_rank> by_stride{};  // (|stride|, extent)
   std::size_t n = 0;
   for (int r = 0; r < rank_; ++r) {
     if (extents_[r] == 1) continue;
     if (strides_[r] == 0) return false;
-    by_stride[n++] = {strides_[r] < 0 ? -strides_[r] : strides_[r], extents_[r]};
+    const std::pair own(strides_[r] < 0 ? -strides_[r] : strides_[r], extents_[r]);
+    std::size_t at = n++;
+    for (; at > 0 && own < by_stride[at - 1]; --at) by_stride[at] = by_stride[at - 1];
+    by_stride[at] = own;
   }
-  std::sort(by_stride.begin(), by_stride.begin() + static_cast<std::ptrdiff_t>(n));
   std::int64_t reach = 0;
   bool nested = true;
   for (std::size_t i = 0; i < n; ++i) {
