@@ -65,7 +65,7 @@ inline equal_part checked_equal_part(const model& net, const std::string& tensor
                                      const dimension& d, std::int64_t count,
                                      const std::string& parts) {
   const std::string number = std::to_string(count) + " " + parts;
-  if (count < 1) fail("subfed: layers: " + tensors + " divide a dimension into " + number);
+  if (count < 1) fail("subfed: layers: " + number + " of " + tensors + ", expected at least 1");
   const std::int64_t extent = net.extent(d);
   const std::string which =
       std::to_string(extent) + " elements (" + dimension_text(net, d) + ") of " + tensors;
