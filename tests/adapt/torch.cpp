@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: MIT
+// LibTorch and doctest both define CHECK, hence the order and the long names.
+#include <ATen/ATen.h>
+#define DOCTEST_CONFIG_NO_SHORT_MACRO_NAMES
+#include <doctest/doctest.h>
+#include <adapt/conformance.hpp>
+#include <subfed/adapt/torch.hpp>
+#include <subfed/scatter.hpp>
+#include <subfed/slice.hpp>
+
+#include <cstdint>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+using subfed::borrowed;
+using subfed::index_set;
+using subfed::selection;
+using subfed::tensor_view;
+using subfed::tensor_views;
+using subfed::viewable;
+using support::layout;
+using support::strided;
+
+namespace {
+
+template <class T>
+struct tensors {
+  using element = T;
+  static constexpr bool writable = true;
+  static constexpr int least = 12;
+  static at::ScalarType type() {
+    if constexpr (std::is_same_v<T, subfed::half>) return at::kHalf;
+    if constexpr (std::is_same_v<T, subfed::bfloat16>) return at::kBFloat16;
+    if constexpr (std::is_same_v<T, float>) return at::kFloat;
+    if constexpr (std::is_same_v<T, double>) return at::kDouble;
+    if constexpr (std::is_same_v<T, std::uint8_t>) return at::kByte;
+    return at::kLong;
+  }
+  static bool fits(const layout& l) { return !conformance::has_negative_stride(l); }
+  template <class F>
+  static void with(strided<T>& memory, F&& f) {
+    const layout& l = memory.where();
+    at::Tensor tensor =
+        at::from_blob(memory.view().data_handle(), l.extents, l.strides, at::dtype(type()));
+    f(tensor);
+  }
+};
+
+template <class F>
+std::string message_of(F&& call) {
+  try {
+    call();
+  } catch (const subfed::error& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+/// What reading and what writing a tensor as T says.
+template <class T>
+std::string reading(const at::Tensor& tensor) {
+  return message_of([&] { static_cast<void>(tensor_view<const T>(tensor)); });
+}
+template <class T>
+std::string writing(const at::Tensor& tensor) {
+  return message_of([&] { static_cast<void>(tensor_view<T>(tensor)); });
+}
+
+at::Tensor counting(at::IntArrayRef extents) {
+  std::int64_t elements = 1;
+  for (const std::int64_t extent : extents) elements *= extent;
+  return at::arange(elements, at::dtype(at::kFloat)).reshape(extents);
+}
+
+}  // namespace
+
+DOCTEST_TEST_CASE("a tensor is a handle: a named one is seen, a temporary one is not kept") {
+  static_assert(viewable<at::Tensor> && viewable<const at::Tensor&>);
+  static_assert(borrowed<at::Tensor&> && !borrowed<at::Tensor>);
+  static_assert(std::is_constructible_v<tensor_view<float>, at::Tensor&> &&
+                std::is_constructible_v<tensor_view<float>, const at::Tensor&>);
+  static_assert(!std::is_constructible_v<tensor_view<float>, at::Tensor> &&
+                !std::is_constructible_v<tensor_view<const float>, at::Tensor>);
+}
+
+DOCTEST_TEST_CASE("tensors of every layout and type are sliced, scattered and averaged") {
+  DOCTEST_CHECK(conformance::failures<tensors<float>>() == "");
+  DOCTEST_CHECK(conformance::failures<tensors<double>>() == "");
+  DOCTEST_CHECK(conformance::failures<tensors<std::int64_t>>() == "");
+  DOCTEST_CHECK(conformance::failures<tensors<std::uint8_t>>() == "");
+  DOCTEST_CHECK(conformance::failures<tensors<subfed::half>>() == "");
+  DOCTEST_CHECK(conformance::failures<tensors<subfed::bfloat16>>() == "");
+}
+
+DOCTEST_TEST_CASE("slicing agrees with index_select, whatever the strides") {
+  const std::vector<std::int64_t> rows{5, 0, 3};
+  const std::vector<std::int64_t> columns{1, 2};
+  const selection chosen{index_set(6, rows), index_set(4, columns), index_set::full(3)};
+  const at::Tensor packed = counting({6, 4, 3});
+  for (const at::Tensor& global :
+       {packed, packed.permute({2, 1, 0}).contiguous().permute({2, 1, 0}),
+        at::cat({packed, packed}, 2).narrow(2, 3, 3), counting({1, 4, 1}).expand({6, 4, 3})}) {
+    at::Tensor local = at::full({3, 2, 3}, -1, at::dtype(at::kFloat));
+    subfed::slice<float>(global, chosen, local);
+    const at::Tensor expected =
+        global.index_select(0, at::tensor(rows)).index_select(1, at::tensor(columns));
+    DOCTEST_CHECK(local.equal(expected));
+
+    at::Tensor back = at::zeros({6, 4, 3});
+    subfed::scatter<float>(local, chosen, back);
+    DOCTEST_CHECK(back.sum().item<float>() == expected.sum().item<float>());
+    DOCTEST_CHECK(back[5][1].equal(global[5][1]));
+    DOCTEST_CHECK(back[1].abs().sum().item<float>() == 0);
+  }
+}
+
+DOCTEST_TEST_CASE("rank 0 and shape (0,) go through") {
+  const at::Tensor steps = at::scalar_tensor(7, at::dtype(at::kLong));
+  at::Tensor local = at::scalar_tensor(0, at::dtype(at::kLong));
+  subfed::slice<std::int64_t>(steps, selection(), local);
+  DOCTEST_CHECK(local.item<std::int64_t>() == 7);
+  DOCTEST_CHECK(local.dim() == 0);
+  const at::Tensor none = at::empty({0});
+  at::Tensor nothing = at::empty({0});
+  subfed::slice<float>(none, {index_set()}, nothing);
+  DOCTEST_CHECK(nothing.sizes() == at::IntArrayRef({0}));
+}
+
+DOCTEST_TEST_CASE("the tensors of a model are given as a vector") {
+  const std::vector<at::Tensor> parameters{counting({2, 3}), counting({4})};
+  const tensor_views<const float> views = parameters;
+  DOCTEST_CHECK(views.size() == 2);
+  DOCTEST_CHECK(views[0](1, 2) == 5);
+  DOCTEST_CHECK(views[1].data_handle() == parameters[1].data_ptr<float>());
+}
+
+DOCTEST_TEST_CASE("a parameter that requires gradients is read, and written to by its detach()") {
+  const at::Tensor parameter = counting({3}).set_requires_grad(true);
+  DOCTEST_CHECK(reading<float>(parameter) == "nothing was thrown");
+  DOCTEST_CHECK(writing<float>(parameter) ==
+                "subfed: the torch tensor is to be written to, but requires gradients: pass its "
+                "detach()");
+  const at::Tensor local = at::full({1}, 9, at::dtype(at::kFloat));
+  DOCTEST_CHECK(message_of([&] {
+                  subfed::scatter<float>(local, {index_set(3, {1})}, parameter);
+                }) != "nothing was thrown");
+  DOCTEST_CHECK(parameter[1].item<float>() == 1);
+  const at::Tensor detached = parameter.detach();
+  subfed::scatter<float>(local, {index_set(3, {1})}, detached);
+  DOCTEST_CHECK(parameter[1].item<float>() == 9);
+}
+
+DOCTEST_TEST_CASE("a tensor of another element type is refused by both names") {
+  const at::Tensor numbers = at::zeros({2}, at::dtype(at::kLong));
+  DOCTEST_CHECK(reading<float>(numbers) ==
+                "subfed: the torch tensor has elements of type long int, expected float");
+  DOCTEST_CHECK(reading<std::int32_t>(numbers) ==
+                "subfed: the torch tensor has elements of type long int, expected int32");
+  DOCTEST_CHECK(reading<float>(at::zeros({2}, at::dtype(at::kDouble))) ==
+                "subfed: the torch tensor has elements of type double, expected float");
+  DOCTEST_CHECK(reading<subfed::half>(at::zeros({2}, at::dtype(at::kBFloat16))) ==
+                "subfed: the torch tensor has elements of type c10::BFloat16, expected half");
+  DOCTEST_CHECK(reading<at::Half>(at::zeros({2}, at::dtype(at::kHalf))) == "nothing was thrown");
+  DOCTEST_CHECK(reading<at::BFloat16>(at::zeros({2}, at::dtype(at::kBFloat16))) ==
+                "nothing was thrown");
+  at::Tensor untouched = at::full({2}, 3, at::dtype(at::kDouble));
+  DOCTEST_CHECK(message_of([&] {
+                  subfed::slice<float>(counting({2}), {index_set::full(2)}, untouched);
+                }) == "subfed: the torch tensor has elements of type double, expected float");
+  DOCTEST_CHECK(untouched.sum().item<double>() == 6);
+}
+
+DOCTEST_TEST_CASE("what has no elements in memory by strides is refused") {
+  DOCTEST_CHECK(reading<float>(at::Tensor()) == "subfed: the torch tensor is undefined");
+  DOCTEST_CHECK(reading<float>(at::empty({2}, at::device(at::kMeta))) ==
+                "subfed: the torch tensor is not on the CPU");
+  const std::string not_strided =
+      "subfed: the torch tensor is not strided: it is sparse, quantised or in oneDNN's layout";
+  DOCTEST_CHECK(reading<float>(at::eye(2).to_sparse()) == not_strided);
+  DOCTEST_CHECK(reading<float>(at::quantize_per_tensor(at::ones({2}), 0.1, 0, at::kQInt8)) ==
+                not_strided);
+  DOCTEST_CHECK(reading<float>(at::eye(2).to_sparse_csr()) == not_strided);
+  DOCTEST_CHECK(reading<float>(at::ones({2, 2}).to_mkldnn()) == not_strided);
+  const std::string lazy =
+      "subfed: the torch tensor is lazily conjugated or negated: call resolve_conj() or "
+      "resolve_neg()";
+  const at::Tensor complex = at::zeros({2}, at::dtype(at::kComplexFloat));
+  const at::Tensor negated = at::imag(at::conj(complex));
+  DOCTEST_CHECK(reading<float>(negated) == lazy);
+  DOCTEST_CHECK(reading<float>(negated.resolve_neg()) == "nothing was thrown");
+}
+
+DOCTEST_TEST_CASE("a wrong shape, a broadcast destination and overlap are refused") {
+  const at::Tensor global = counting({4, 3});
+  at::Tensor local = at::full({2, 3}, 9, at::dtype(at::kFloat));
+  DOCTEST_CHECK(
+      message_of([&] {
+        subfed::slice<float>(global, {index_set::prefix(4, 2), index_set::prefix(3, 2)}, local);
+      }) == "subfed: slice: the local tensor has shape (2, 3), expected (2, 2)");
+  DOCTEST_CHECK(local.sum().item<float>() == 54);
+  at::Tensor one = at::full({1, 3}, 9, at::dtype(at::kFloat));
+  at::Tensor expanded = one.expand({2, 3});
+  DOCTEST_CHECK(
+      message_of([&] {
+        subfed::slice<float>(global, {index_set::prefix(4, 2), index_set::full(3)}, expanded);
+      }) ==
+      "subfed: slice: the local tensor of shape (2, 3) and strides (0, 1) is written to, "
+      "but has several indices for one element");
+  DOCTEST_CHECK(one.sum().item<float>() == 27);
+  at::Tensor part = global.narrow(0, 1, 2);
+  DOCTEST_CHECK(message_of([&] {
+                  subfed::slice<float>(global, {index_set::prefix(4, 2), index_set::full(3)}, part);
+                }) == "subfed: slice: the global and the local tensor overlap in memory");
+  DOCTEST_CHECK(global.equal(counting({4, 3})));
+}
