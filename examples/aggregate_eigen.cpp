@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// One round of federated linear regression on Eigen matrices: clients of different capacity train the
-/// columns that they hold by gradient descent, and the server averages them.
+/// Federated linear regression on Eigen matrices: clients of different capacity train the columns that
+/// they hold by gradient descent, and the server averages them.
 #include <Eigen/Dense>
 #include <subfed/adapt/eigen.hpp>
 #include <subfed/subfed.hpp>

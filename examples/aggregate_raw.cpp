@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// An aggregator over raw memory, as servers have it that keep a model as one flat block with a table
-/// of names, offsets and shapes: no tensor library, updates averaged as they arrive.
+/// An aggregator over raw memory, for servers that keep a model as one flat block with a table of
+/// names, offsets and shapes: no tensor library, updates averaged as they arrive.
 #include <subfed/subfed.hpp>
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// aggregate_safetensors <server.safetensors> <folder> <out.safetensors>: averages the checkpoints in a
-/// folder into the server's. Each says in its metadata whose it is: client, round, capacity, weight.
+/// aggregate_safetensors <server.safetensors> <folder> <out.safetensors>: averages the checkpoints of
+/// a folder into the server's. The metadata says whose each is: client, round, capacity, weight.
 /// make_checkpoints writes a small server and three updates to try it with.
 #include <subfed/adapt/safetensors.hpp>
 #include <subfed/subfed.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// The state dict of a LibTorch module, running statistics and the integer step counter included: cut
-/// for two clients, "trained", and averaged in one call for all element types.
+/// The state dict of a LibTorch module, with running statistics and the integer step counter: cut for
+/// two clients, "trained", and averaged in one call for all element types.
 #include <torch/torch.h>
 
 #include <subfed/adapt/torch.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// make_checkpoints <folder>: a small server model and three clients' updates as safetensors files, for
-/// aggregate_safetensors.
+/// make_checkpoints <folder>: a small server model and three clients' updates as safetensors files,
+/// for aggregate_safetensors.
 #include <subfed/adapt/safetensors.hpp>
 #include <subfed/adapt/span.hpp>
 #include <subfed/subfed.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// A Python module over subfed: a server for a network of linear layers, whose tensors go in and out as
-/// DLPack capsules (numpy, torch, jax, ..) without copies. aggregate.py uses it.
+/// A Python module over subfed: a server for a network of linear layers, whose tensors go in and out
+/// as DLPack capsules (numpy, torch, jax, ..) without copies. aggregate.py uses it.
 #include <dlpack/dlpack.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>

@@ -64,8 +64,8 @@ class basic_index_set {
 
   /// The given nodes, in the given order.
   ///
-  /// Throws  error naming the first node that is outside [0, extent) or repeated, with its
-  /// positions. Cost    O(n), or O(n log n) when the nodes are not ascending.
+  /// Throws  error naming the first node that is outside [0, extent) or repeated, and where it is.
+  /// Cost    O(n), or O(n log n) when the nodes are not ascending.
   basic_index_set(Index extent, std::span<const Index> nodes) : extent_(checked(extent)) {
     std::size_t position = 0;
     for (const Index node : nodes) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// Any dense tensor as pointer, extents and signed strides: the one type that the operators work
-/// on.
+/// Any dense tensor as pointer, extents and signed strides: what the operators work on.
 #pragma once
 
 #include <subfed/error.hpp>
@@ -35,8 +34,7 @@ class tensor_view;
 ///   owns                 true when the object owns its elements: a temporary is then refused
 ///   view<T>(v)           tensor_view<T> of v (an lvalue, const or not)
 ///
-/// No specialisation may be needed for types whose views can be made by hand: tensor_view(data,
-/// extents, strides).
+/// Views can also be made by hand, without a specialisation: tensor_view(data, extents, strides).
 template <class V>
 struct view_traits;
 

@@ -101,9 +101,8 @@ class byte_tensor {
 /// The element type is known at run time only, so name it. Read in place, not copied.
 ///
 /// Throws  error when the elements are of another type than the one asked for, when their address
-/// is
-///         not a multiple of what the type needs (take aligned_copy() then; reading them in place
-///         would be undefined), or when a bool is neither 0 nor 1.
+///         is not a multiple of what the type needs (take aligned_copy() then; reading them in
+///         place would be undefined), or when a bool is neither 0 nor 1.
 /// Cost    O(rank); of bools one read of all of them.
 template <>
 struct view_traits<byte_tensor> {

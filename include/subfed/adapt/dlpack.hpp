@@ -180,9 +180,8 @@ tensor_view<T> view_of_managed(const M& m) {
 /// DLTensor does not say whether its elements may be written.
 ///
 /// Throws  error for memory that the CPU does not read, another element type than the one asked
-/// for,
-///         lanes, a byte offset or an address that does not suit the type, and a missing shape.
-///         Strides that are missing mean row-major.
+///         for, lanes, a byte offset or an address that does not suit the type, and a missing
+///         shape. Strides that are missing mean row-major.
 template <detail::dlpack_struct D>
 struct view_traits<D> {
   using element_type = void;
@@ -197,8 +196,7 @@ struct view_traits<D> {
 /// DLManagedTensor and DLManagedTensorVersioned, which somebody else deletes.
 ///
 /// Throws  as above, and error for another major version than 1, or a read-only tensor that is to
-/// be
-///         written to.
+///         be written to.
 template <detail::dlpack_managed M>
 struct view_traits<M> {
   using element_type = void;

@@ -516,9 +516,9 @@ inline std::string safetensors_header(std::span<const named_view* const> tensors
 ///   const auto body = write_safetensors<std::string>({{"fc1.weight", w1}, {"fc1.bias", b1}});
 ///
 /// Post    The file depends on names, shapes, elements and metadata alone, not on the order in
-/// which
-///         they are given: larger element types come first, then by name; so each tensor lies at a
-///         multiple of its element's size from the file's beginning. Metadata is sorted by key.
+///         which they are given: larger element types come first, then by name; so each tensor lies
+///         at a multiple of its element's size from the file's beginning. Metadata is sorted by
+///         key.
 /// Throws  error for a name or a key that comes twice, is '__metadata__' or is not UTF-8.
 /// Cost    Reads and writes each element once.
 template <class Bytes = std::vector<std::byte>>
