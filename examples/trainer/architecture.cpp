@@ -4,19 +4,11 @@
 #include <fmt/format.h>
 
 #include <string>
+#include <subfed/layers.hpp>
 
 #include "data.hpp"
 
 namespace trainer {
-namespace {
-
-/// Names and shapes as network.cpp registers them.
-void describe_norm(subfed::model& net, const std::string& name, subfed::group_id channels) {
-  net.tensor(name + ".weight", {channels});
-  net.tensor(name + ".bias", {channels});
-}
-
-}  // namespace
 
 channel_counts full_size() { return {{32, 64}, {32, 64}, class_count}; }
 
@@ -44,21 +36,25 @@ architecture describe(const channel_counts& whole) {
   }
   const subfed::group_id classes = net.group("classes", whole.classes, subfed::cut::never);
 
-  net.tensor("conv1.weight", {stream[0], 1, 5, 5});
+  // Names and shapes as network.cpp registers them.
+  const auto convolution = [&net](const std::string& name, subfed::dimension in,
+                                  subfed::group_id out, std::int64_t side) {
+    subfed::conv2d(net, name, {in, out, side, side, subfed::bias::none});
+  };
+  convolution("conv1", 1, stream[0], 5);
   for (std::size_t s = 0; s < stream.size(); ++s) {
     const std::string block = fmt::format("block{}.", s + 1);
     const subfed::group_id in = stream[s == 0 ? 0 : s - 1];
-    describe_norm(net, block + "n1", in);
-    net.tensor(block + "conv1.weight", {inner[s], in, 3, 3});
-    describe_norm(net, block + "n2", inner[s]);
-    net.tensor(block + "conv2.weight", {stream[s], inner[s], 3, 3});
+    subfed::batch_norm(net, block + "n1", {in});
+    convolution(block + "conv1", in, inner[s], 3);
+    subfed::batch_norm(net, block + "n2", {inner[s]});
+    convolution(block + "conv2", inner[s], stream[s], 3);
     // In the first block the stem's channels go round the convolutions as they are, so its result
     // uses their group: that ties the residual add.
-    if (s != 0) net.tensor(block + "shortcut.weight", {stream[s], in, 1, 1});
+    if (s != 0) convolution(block + "shortcut", in, stream[s], 1);
   }
-  describe_norm(net, "n4", stream.back());
-  net.tensor("linear.weight", {classes, stream.back()});
-  net.tensor("linear.bias", {classes});
+  subfed::batch_norm(net, "n4", {stream.back()});
+  subfed::linear(net, "linear", {stream.back(), classes});
   return {net, stream, inner, classes};
 }
 

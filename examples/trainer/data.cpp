@@ -43,16 +43,17 @@ class idx_file {
   void expect_magic(std::uint32_t expected) {
     const std::uint32_t found = big_endian_word("the magic number");
     if (found != expected) {
-      throw failure(fmt::format("{} starts with the magic number {:#010x}, but {:#010x} is expected.",
-                                name_, found, expected));
+      throw failure(
+          fmt::format("{} starts with the magic number {:#010x}, but {:#010x} is expected.", name_,
+                      found, expected));
     }
   }
 
   std::int64_t size(const char* what, std::int64_t largest) {
     const std::int64_t found = big_endian_word(what);
     if (found < 1 || found > largest) {
-      throw failure(fmt::format("{} gives {} as {}, but 1 to {} is expected.", name_, found, what,
-                                largest));
+      throw failure(
+          fmt::format("{} gives {} as {}, but 1 to {} is expected.", name_, found, what, largest));
     }
     return found;
   }

@@ -9,6 +9,9 @@ namespace trainer {
 namespace {
 
 constexpr std::size_t batch_size = 250;
+// Of each client. The moments of a few thousand images differ from those of all by less than they
+// do from round to round.
+constexpr std::size_t images_for_moments = 25;
 
 std::size_t batches_of(std::span<const std::int64_t> samples) {
   return (samples.size() + batch_size - 1) / batch_size;
@@ -16,6 +19,22 @@ std::size_t batches_of(std::span<const std::int64_t> samples) {
 std::span<const std::int64_t> batch_at(std::span<const std::int64_t> samples, std::size_t b) {
   const std::size_t from = b * batch_size;
   return samples.subspan(from, (std::min)(batch_size, samples.size() - from));
+}
+
+/// Images of every client, spread evenly over its own, one client after the other again and again: so
+/// each batch holds every label.
+std::vector<std::int64_t> samples_for_moments(std::span<const client> clients) {
+  std::vector<std::int64_t> out;
+  for (std::size_t i = 0; i < images_for_moments; ++i) {
+    for (const client& c : clients) {
+      if (c.samples.size() <= images_for_moments) {
+        if (i < c.samples.size()) out.push_back(c.samples[i]);
+      } else {
+        out.push_back(c.samples[i * c.samples.size() / images_for_moments]);
+      }
+    }
+  }
+  return out;
 }
 
 /// The mean over batches of each batch's moments, as PyTorch's batch norm has it with momentum none.
@@ -78,15 +97,7 @@ double mean_local_accuracy(const at::Tensor& logits, const at::Tensor& labels,
 
 evaluation evaluate(const pre_resnet& network, const device_data& train, const device_data& test,
                     std::span<const client> clients, pool& workers) {
-  // One image of each client after the other, so that every batch holds every class.
-  std::vector<std::int64_t> train_samples;
-  std::size_t longest = 0;
-  for (const client& c : clients) longest = (std::max)(longest, c.samples.size());
-  for (std::size_t i = 0; i < longest; ++i) {
-    for (const client& c : clients) {
-      if (i < c.samples.size()) train_samples.push_back(c.samples[i]);
-    }
-  }
+  const std::vector<std::int64_t> train_samples = samples_for_moments(clients);
   std::vector<std::int64_t> test_samples(static_cast<std::size_t>(test.count()));
   std::iota(test_samples.begin(), test_samples.end(), 0);
 

@@ -12,7 +12,7 @@
 
 namespace trainer {
 
-/// Measures the moments of the batch norm layers in one pass over the clients' training samples, then
+/// Measures the moments of the batch norm layers in one pass over training images of all clients, then
 /// evaluates over the test set.
 ///
 /// Numerics  Both passes go batch by batch, and batches are added up in order: the result does not

@@ -62,11 +62,9 @@ class server {
   }
 
   turn cut(const client& who, std::uint64_t round) const {
-    subfed::submodel part = subfed::draw(described_.net, method_.scheme,
-                                         {.seed = settings_.seed,
-                                          .round = round,
-                                          .client = who.number,
-                                          .capacity = share_of(who)});
+    subfed::submodel part = subfed::draw(
+        described_.net, method_.scheme,
+        {.seed = settings_.seed, .round = round, .client = who.number, .capacity = share_of(who)});
     auto network = std::make_shared<pre_resnet>(described_.channels(part));
     subfed::slice<float>(network_.tensors(), part, network->tensors());
     return {&who, std::move(part), std::move(network)};
@@ -96,23 +94,9 @@ class server {
   pre_resnet network_;
 };
 
-holdings summarise(const subfed::coverage& seen, const architecture& described, bool any_client) {
-  holdings out;
-  out.any_client = any_client;
-  std::vector<std::uint64_t> all;
-  for (const auto* groups : {&described.stream, &described.inner}) {
-    for (const subfed::group_id g : *groups) {
-      const auto counts = seen.counts(g);
-      all.insert(all.end(), counts.begin(), counts.end());
-    }
-  }
-  out.least = *std::min_element(all.begin(), all.end());
-  out.most = *std::max_element(all.begin(), all.end());
-  out.never_share = static_cast<double>(std::count(all.begin(), all.end(), 0u)) /
-                    static_cast<double>(all.size());
-  const auto drawn = seen.counts(described.stream.back());
-  out.nodes.assign(drawn.begin(), drawn.end());
-  return out;
+holdings summarise(const subfed::coverage& seen, subfed::group_id drawn, bool any_client) {
+  const auto nodes = seen.counts(drawn);
+  return {any_client, seen.summary(), {nodes.begin(), nodes.end()}};
 }
 
 }  // namespace
@@ -160,9 +144,8 @@ method_result run(const method& which, const options& settings, const federation
     // The longest turns first, so that no worker is left alone with one at the end.
     std::vector<turn*> by_size;
     for (turn& t : turns) by_size.push_back(&t);
-    std::stable_sort(by_size.begin(), by_size.end(), [](const turn* a, const turn* b) {
-      return a->part.size() > b->part.size();
-    });
+    std::stable_sort(by_size.begin(), by_size.end(),
+                     [](const turn* a, const turn* b) { return a->part.size() > b->part.size(); });
     workers.run(by_size.size(), [&](std::size_t i) {
       turn& t = *by_size[i];
       t.network->to(all.device);
@@ -197,8 +180,7 @@ method_result run(const method& which, const options& settings, const federation
       for (std::size_t t = 0; t < to.size(); ++t) to[t].copy_(from[t]);
       copy.to(all.device);
       news.on_test = evaluate(copy, all.train, all.test, all.clients, workers);
-      out.history.push_back(
-          {r + 1, *news.on_test, loss_since / static_cast<double>(rounds_since)});
+      out.history.push_back({r + 1, *news.on_test, loss_since / static_cast<double>(rounds_since)});
       loss_since = 0;
       rounds_since = 0;
       clock.lap(out.seconds.evaluating);
@@ -207,15 +189,15 @@ method_result run(const method& which, const options& settings, const federation
   }
 
   for (const client& c : all.clients) {
-    const auto share = narrowed(described.channels(subfed::submodel::full(described.net)),
-                                central.share_of(c));
-    out.client_parameters += static_cast<double>(describe(share).net.size()) /
-                             static_cast<double>(all.clients.size());
+    const auto share =
+        narrowed(described.channels(subfed::submodel::full(described.net)), central.share_of(c));
+    out.client_parameters +=
+        static_cast<double>(describe(share).net.size()) / static_cast<double>(all.clients.size());
   }
   out.megabytes_per_round = static_cast<double>(numbers_sent) * sizeof(float) / 1e6 /
                             static_cast<double>(settings.rounds);
-  out.by_all = summarise(seen, described, true);
-  out.by_partial = summarise(seen_by_partial, described, any_partial);
+  out.by_all = summarise(seen, described.stream.back(), true);
+  out.by_partial = summarise(seen_by_partial, described.stream.back(), any_partial);
   return out;
 }
 

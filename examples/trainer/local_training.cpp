@@ -21,9 +21,9 @@ at::Tensor absent_classes(const client& who, std::int64_t classes, at::Device de
 double train(pre_resnet& network, const device_data& data, const client& who, double capacity,
              std::uint64_t round, const training_plan& plan) {
   const forward_pass pass{norm_mode::batch, nullptr, 1 / capacity};
-  torch::optim::SGD optimiser(network.parameters(), torch::optim::SGDOptions(plan.lr)
-                                                        .momentum(plan.momentum)
-                                                        .weight_decay(plan.weight_decay));
+  torch::optim::SGD optimiser(
+      network.parameters(),
+      torch::optim::SGDOptions(plan.lr).momentum(plan.momentum).weight_decay(plan.weight_decay));
   subfed::random_stream stream(plan.seed, round, who.number, "order of a client's samples");
   std::vector<std::int64_t> order = who.samples;
   const auto batch = static_cast<std::size_t>(plan.batch);

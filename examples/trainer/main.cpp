@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "federation.hpp"
 #include "failure.hpp"
+#include "federation.hpp"
 #include "options.hpp"
 #include "progress.hpp"
 #include "report.hpp"
@@ -26,9 +26,7 @@ void run_all(const options& settings) {
   const at::Device device = find_device(settings.device);
   const data_split data = load_fashion_mnist(settings.data);
   settle_process();
-  federation all{device,
-                 device_data(data.train, device),
-                 device_data(data.test, device),
+  federation all{device, device_data(data.train, device), device_data(data.test, device),
                  partition(data.train.labels, {.seed = settings.seed,
                                                .clients = settings.clients,
                                                .labels_each = settings.labels,
@@ -41,29 +39,36 @@ void run_all(const options& settings) {
   {
     live_line line(settings.methods, settings.capacity_values(), settings.rounds);
     for (std::size_t m = 0; m < settings.methods.size(); ++m) {
-      results.push_back(run(settings.methods[m], settings, all, workers, [&](const round_report& r) {
-        line.show(m, r.round, r.train_loss, r.on_test ? &*r.on_test : nullptr);
-      }));
+      results.push_back(
+          run(settings.methods[m], settings, all, workers, [&](const round_report& r) {
+            line.show(m, r.round, r.train_loss, r.on_test ? &*r.on_test : nullptr);
+          }));
     }
   }
 
   for (const method_result& r : results) write_csv(r, settings.out);
-  const std::string setting = fmt::format(
-      "Fashion-MNIST, {} clients of capacity {}, {} labels each", settings.clients,
-      capacity_list(settings), settings.labels);
+  const std::string setting =
+      fmt::format("Fashion-MNIST, {} clients of capacity {}, {} labels each", settings.clients,
+                  capacity_list(settings), settings.labels);
   const auto picture = draw_picture(results, setting, settings.out);
 
   fmt::print("{}; {} rounds, {} clients a round, seed {}\n\n{}\n", setting, settings.rounds,
              cohort_size(settings.clients, settings.participation), settings.seed, table(results));
   fmt::print(
       "local: the mean over clients, each on the test images of its labels and with its labels to\n"
-      "choose from. held: how often a node was part of a client's model, from the node least often\n"
-      "held to the most. never: nodes that no client, or no client of capacity below 1, ever held.\n\n");
-  fmt::print("Accuracy over rounds and how often each node was held: {}/<method>.csv and "
-             "<method>-nodes.csv.\n", settings.out);
+      "choose from. held: how often a node was part of a client's model, from the node least "
+      "often\n"
+      "held to the most. never: nodes that no client, or no client of capacity below 1, ever "
+      "held.\n\n");
+  fmt::print(
+      "Accuracy over rounds and how often each node was held: {}/<method>.csv and "
+      "<method>-nodes.csv.\n",
+      settings.out);
   if (picture.empty()) {
-    fmt::print("There is no picture, as gnuplot is not installed or failed; {}/picture.gp is its "
-               "script.\n", settings.out);
+    fmt::print(
+        "There is no picture, as gnuplot is not installed or failed; {}/picture.gp is its "
+        "script.\n",
+        settings.out);
   } else {
     fmt::print("The picture: {}.\n", picture.string());
   }

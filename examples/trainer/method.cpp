@@ -43,8 +43,8 @@ const std::vector<method>& all_methods() {
 
 const method& find_method(std::string_view name) {
   const auto& methods = all_methods();
-  const auto at = std::find_if(methods.begin(), methods.end(),
-                               [&](const method& m) { return m.name == name; });
+  const auto at =
+      std::find_if(methods.begin(), methods.end(), [&](const method& m) { return m.name == name; });
   if (at != methods.end()) return *at;
   std::vector<std::string_view> names;
   for (const method& m : methods) names.emplace_back(m.name);

@@ -140,9 +140,9 @@ void check_match(const pre_resnet& network, const architecture& described) {
     const auto& name = theirs[t].key();
     const at::IntArrayRef shape = theirs[t].value().sizes();
     if (name == ours[t].name && shape == at::IntArrayRef(ours[t].extents)) continue;
-    throw failure(fmt::format("Tensor {} of the network is {} ({}), but its description says {} ({}).",
-                              t, name, fmt::join(shape, ", "), ours[t].name,
-                              fmt::join(ours[t].extents, ", ")));
+    throw failure(
+        fmt::format("Tensor {} of the network is {} ({}), but its description says {} ({}).", t,
+                    name, fmt::join(shape, ", "), ours[t].name, fmt::join(ours[t].extents, ", ")));
   }
 }
 

@@ -77,9 +77,10 @@ std::vector<subfed::capacity> options::capacity_values() const {
 
 subfed::capacity parse_capacity(std::string_view text) {
   const auto refuse = [&](std::string_view why) {
-    return failure(fmt::format("The capacity \"{}\" {}; a capacity is a fraction such as 1/4 or a "
-                               "decimal number, more than 0 and at most 1.",
-                               text, why));
+    return failure(
+        fmt::format("The capacity \"{}\" {}; a capacity is a fraction such as 1/4 or a "
+                    "decimal number, more than 0 and at most 1.",
+                    text, why));
   };
   const std::size_t slash = text.find('/');
   try {
@@ -106,7 +107,8 @@ std::optional<options> parse_options(int argc, const char* const* argv) {
   std::string decay_at = "0.5,0.75";
 
   CLI::App app(
-      "Trains one model on clients of different capacity, by several methods, on Fashion-MNIST, and "
+      "Trains one model on clients of different capacity, by several methods, on Fashion-MNIST, "
+      "and "
       "compares them in a table, in CSV files and in a picture.",
       "subfed_trainer");
   app.get_formatter()->column_width(32);
@@ -119,9 +121,10 @@ std::optional<options> parse_options(int argc, const char* const* argv) {
   app.add_option("--capacities", capacities,
                  "Which shares of the channels the clients can hold, separated by commas; as many "
                  "clients have the one as the other.");
-  app.add_option("--labels", o.labels,
-                 "How many of the 10 labels each client has: 2 makes very different clients, 5 less "
-                 "so, 10 none.");
+  app.add_option(
+      "--labels", o.labels,
+      "How many of the 10 labels each client has: 2 makes very different clients, 5 less "
+      "so, 10 none.");
   app.add_option("--clients", o.clients, "How many clients there are.");
   app.add_option("--participation", o.participation, "Which share of them takes part in a round.");
   app.add_option("--samples", o.samples, "How many training images a client has at most.");

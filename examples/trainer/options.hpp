@@ -26,11 +26,11 @@ struct options {
   std::int64_t threads = 2;
   std::vector<method> methods;
 
-  std::int64_t rounds = 128;
+  std::int64_t rounds = 192;
   std::int64_t clients = 100;
   double participation = 0.1;
   std::int64_t labels = 2;
-  std::int64_t samples = 128;
+  std::int64_t samples = 64;
   std::vector<share> capacities;
 
   std::int64_t local_epochs = 1;

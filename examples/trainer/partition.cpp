@@ -59,7 +59,8 @@ void assign_samples(std::vector<client>& clients, std::span<const std::uint8_t> 
       const std::int64_t share =
           part_of(static_cast<std::int64_t>(samples.size()),
                   static_cast<std::int64_t>(holders.size()), static_cast<std::int64_t>(h));
-      const std::int64_t kept = (std::min)(share, part_of(plan.samples_each, plan.labels_each, place));
+      const std::int64_t kept =
+          (std::min)(share, part_of(plan.samples_each, plan.labels_each, place));
       holder->samples.insert(holder->samples.end(), next, next + kept);
       next += share;
     }
@@ -93,9 +94,10 @@ std::vector<client> partition(std::span<const std::uint8_t> labels, const partit
 std::int64_t cohort_size(std::int64_t clients, double participation) {
   const std::int64_t size = std::llround(participation * static_cast<double>(clients));
   if (size < 1) {
-    throw failure(fmt::format("A participation of {} among {} clients leaves every cohort empty; at "
-                              "least one client must take part in a round.",
-                              participation, clients));
+    throw failure(
+        fmt::format("A participation of {} among {} clients leaves every cohort empty; at "
+                    "least one client must take part in a round.",
+                    participation, clients));
   }
   return (std::min)(size, clients);
 }

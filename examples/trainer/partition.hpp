@@ -21,7 +21,7 @@ struct partition_plan {
   std::uint64_t seed = 0;
   std::int64_t clients = 100;
   std::int64_t labels_each = 2;
-  std::int64_t samples_each = 600;            // at most, shared evenly by a client's labels
+  std::int64_t samples_each = 600;           // at most, shared evenly by a client's labels
   std::vector<subfed::capacity> capacities;  // client c gets number c mod their count
 };
 

@@ -9,8 +9,8 @@
 
 namespace trainer {
 
-live_line::live_line(std::span<const method> methods,
-                     std::span<const subfed::capacity> capacities, std::int64_t rounds)
+live_line::live_line(std::span<const method> methods, std::span<const subfed::capacity> capacities,
+                     std::int64_t rounds)
     : rounds_(rounds), on_terminal_(isatty(STDERR_FILENO) == 1) {
   for (const method& m : methods) {
     names_.push_back(m.name);
@@ -34,10 +34,9 @@ void live_line::show(std::size_t method, std::int64_t round, double train_loss,
   if (!on_terminal_ && on_test == nullptr) return;
 
   const auto left = std::llround(std::ceil(seconds_left(method, round)));
-  const std::string line =
-      fmt::format("{} ({} of {})  round {} of {}  accuracy {}  loss {:.3f}  {}:{:02} left",
-                  names_[method], method + 1, names_.size(), round, rounds_, accuracy_, train_loss,
-                  left / 60, left % 60);
+  const std::string line = fmt::format(
+      "{} ({} of {})  round {} of {}  accuracy {}  loss {:.3f}  {}:{:02} left", names_[method],
+      method + 1, names_.size(), round, rounds_, accuracy_, train_loss, left / 60, left % 60);
   if (on_terminal_) {
     fmt::print(stderr, "\r{:<{}}", line, width_);
     width_ = line.size();

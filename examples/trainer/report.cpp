@@ -33,11 +33,11 @@ void write_file(const std::filesystem::path& path, std::string_view text) {
 
 std::string held(const holdings& counted) {
   if (!counted.any_client) return "-";
-  return fmt::format("{}..{}", counted.least, counted.most);
+  return fmt::format("{}..{}", counted.summary.min, counted.summary.max);
 }
 std::string never(const holdings& counted) {
   if (!counted.any_client) return "-";
-  return fmt::format("{:.1f}", 100 * counted.never_share);
+  return fmt::format("{:.1f}", 100 * counted.summary.unseen_share);
 }
 
 /// Runs a program found in PATH and waits for it; false when there is none or it fails.
@@ -60,7 +60,8 @@ std::string quoted(std::string text) {
 }
 
 // Okabe and Ito's colours, which people with any colour vision can tell apart.
-constexpr const char* colours[] = {"#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00"};
+constexpr const char* colours[] = {"#0072B2", "#D55E00", "#009E73",
+                                   "#CC79A7", "#56B4E9", "#E69F00"};
 constexpr const char* bound_colours[] = {"#222222", "#999999"};
 
 std::string gnuplot_script(std::span<const method_result> results, const std::string& subtitle,
@@ -93,8 +94,9 @@ std::string gnuplot_script(std::span<const method_result> results, const std::st
       script += fmt::format("{} {}\n", n, r.by_all.nodes[n]);
     }
     script += "END\n";
-    steps += fmt::format("{} $nodes{} using 1:2 with steps linewidth 2.5 linecolor rgb '{}' title {}",
-                         steps.empty() ? "plot" : ", \\\n ", m, own, quoted(r.method));
+    steps +=
+        fmt::format("{} $nodes{} using 1:2 with steps linewidth 2.5 linecolor rgb '{}' title {}",
+                    steps.empty() ? "plot" : ", \\\n ", m, own, quoted(r.method));
   }
 
   script += fmt::format(
@@ -130,10 +132,11 @@ std::string table(std::span<const method_result> results) {
       "method", "global", "local", "server", "client", "a round", "held", "never, %", "held",
       "never, %");
   for (const method_result& r : results) {
-    out += fmt::format("{:<18} {:>7.2f} {:>7.2f}  {:>8} {:>8.0f}  {:>7.3f}  {:>10} {:>7}  {:>10} {:>7}\n",
-                       r.method, 100 * r.last().accuracy, 100 * r.last().local_accuracy,
-                       r.server_parameters, r.client_parameters, r.megabytes_per_round,
-                       held(r.by_all), never(r.by_all), held(r.by_partial), never(r.by_partial));
+    out += fmt::format(
+        "{:<18} {:>7.2f} {:>7.2f}  {:>8} {:>8.0f}  {:>7.3f}  {:>10} {:>7}  {:>10} {:>7}\n",
+        r.method, 100 * r.last().accuracy, 100 * r.last().local_accuracy, r.server_parameters,
+        r.client_parameters, r.megabytes_per_round, held(r.by_all), never(r.by_all),
+        held(r.by_partial), never(r.by_partial));
   }
   return out;
 }

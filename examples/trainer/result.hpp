@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <subfed/coverage.hpp>
 #include <vector>
 
 namespace trainer {
@@ -18,16 +19,14 @@ struct evaluation {
 struct history_entry {
   std::int64_t round = 0;  // rounds of training so far
   evaluation on_test;
-  double train_loss = 0;   // mean over the cohorts since the entry before
+  double train_loss = 0;  // mean over the cohorts since the entry before
 };
 
-/// How often nodes were held, over the groups that are cut.
+/// How often nodes were held by the clients that are counted.
 struct holdings {
-  bool any_client = false;  // false: there is no client to count
-  std::uint64_t least = 0;
-  std::uint64_t most = 0;
-  double never_share = 0;           // share of nodes that no counted client ever held
-  std::vector<std::uint64_t> nodes;  // of the group that is drawn
+  bool any_client = false;           // false: there is no client to count
+  subfed::coverage_summary summary;  // over all groups that are cut
+  std::vector<std::int64_t> nodes;   // of the group that is drawn
 };
 
 struct seconds_spent {
@@ -42,8 +41,8 @@ struct method_result {
   double client_parameters = 0;    // mean over the clients
   double megabytes_per_round = 0;  // down and up, mean over rounds, 10^6 bytes
   holdings by_all;
-  holdings by_partial;        // by clients that hold less than all of the model
-  std::string drawn_group;    // whose nodes are listed
+  holdings by_partial;      // by clients that hold less than all of the model
+  std::string drawn_group;  // whose nodes are listed
   seconds_spent seconds;
 
   const evaluation& last() const { return history.back().on_test; }

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: MIT
+#include "network.hpp"
+
+#include <fmt/format.h>
+
+#include <functional>
+#include <map>
+#include <string>
+#include <subfed/adapt/torch.hpp>
+#include <subfed/draw.hpp>
+#include <vector>
+
+#include "architecture.hpp"
+#include "method.hpp"
+
+// LibTorch defines CHECK, too.
+#define DOCTEST_CONFIG_NO_SHORT_MACRO_NAMES
+#include <doctest/doctest.h>
+
+#include "message_of.hpp"
+
+namespace {
+
+using trainer::architecture;
+using trainer::network_moments;
+using trainer::norm_mode;
+using trainer::pre_resnet;
+
+at::Tensor images(std::int64_t count) { return at::randn({count, 1, 28, 28}); }
+
+/// The group that each batch norm layer normalises.
+std::vector<subfed::group_id> norm_groups(const architecture& net) {
+  std::vector<subfed::group_id> out;
+  for (std::size_t s = 0; s < net.stream.size(); ++s) {
+    out.push_back(net.stream[s == 0 ? 0 : s - 1]);
+    out.push_back(net.inner[s]);
+  }
+  out.push_back(net.stream.back());
+  return out;
+}
+
+at::Tensor nodes_of(const subfed::index_set& set) {
+  return at::tensor(std::vector<std::int64_t>(set.begin(), set.end()), at::kLong);
+}
+
+/// 1 for the nodes of a set, 0 for the others, for activations (N, nodes, height, width).
+at::Tensor mask(const subfed::index_set& set) {
+  at::Tensor out = at::zeros({set.extent()});
+  out.index_fill_(0, nodes_of(set), 1);
+  return out.view({1, -1, 1, 1});
+}
+
+/// The forward pass of the whole network, written out, with the activations of all nodes outside the
+/// submodel set to zero.
+at::Tensor masked_forward(const pre_resnet& whole, const architecture& net,
+                          const subfed::submodel& part, const network_moments& moments,
+                          const at::Tensor& x0) {
+  std::map<std::string, at::Tensor> w;
+  for (const auto& named : whole.named_parameters()) w[named.key()] = named.value().detach();
+  const auto norm = [&](const at::Tensor& x, const std::string& name, std::size_t i) {
+    return at::batch_norm(x, w.at(name + ".weight"), w.at(name + ".bias"), moments[i].mean,
+                          moments[i].variance, false, 0, 1e-5, false);
+  };
+  const auto keep = [&](subfed::group_id g) { return mask(part[g]); };
+
+  at::Tensor x = at::conv2d(x0, w.at("conv1.weight"), {}, 4, 2) * keep(net.stream[0]);
+  for (std::size_t s = 0; s < net.stream.size(); ++s) {
+    const std::string block = fmt::format("block{}.", s + 1);
+    const std::int64_t stride = s == 0 ? 1 : 2;
+    const at::Tensor a =
+        at::relu(norm(x, block + "n1", 2 * s)) * keep(net.stream[s == 0 ? 0 : s - 1]);
+    const at::Tensor h =
+        at::conv2d(a, w.at(block + "conv1.weight"), {}, stride, 1) * keep(net.inner[s]);
+    const at::Tensor b = at::relu(norm(h, block + "n2", 2 * s + 1)) * keep(net.inner[s]);
+    const at::Tensor skip =
+        s == 0 ? x : at::conv2d(a, w.at(block + "shortcut.weight"), {}, stride, 0);
+    x = (at::conv2d(b, w.at(block + "conv2.weight"), {}, 1, 1) + skip) * keep(net.stream[s]);
+  }
+  x = at::relu(norm(x, "n4", 2 * net.stream.size())) * keep(net.stream.back());
+  return at::linear(x.mean({2, 3}), w.at("linear.weight"), w.at("linear.bias"));
+}
+
+struct whole_network {
+  architecture net = trainer::describe(trainer::full_size());
+  pre_resnet module{trainer::full_size()};
+  network_moments moments;
+
+  whole_network() {
+    torch::manual_seed(1);
+    trainer::start(module, 1);
+    const torch::NoGradGuard no_grad;
+    // Away from the first values of batch norm, under which channels are alike.
+    for (const auto& named : module.named_parameters()) {
+      if (named.value().dim() == 1) named.value().add_(at::randn_like(named.value()) * 0.3);
+    }
+    module.forward(images(64), {norm_mode::measure, &moments, 1});
+  }
+};
+
+}  // namespace
+
+DOCTEST_TEST_CASE("module and description agree on names, order and shapes") {
+  for (const subfed::capacity share : {1.0, 0.5, 0.3, 0.0625}) {
+    const auto channels = trainer::narrowed(trainer::full_size(), share);
+    DOCTEST_CHECK_NOTHROW(trainer::check_match(pre_resnet(channels), trainer::describe(channels)));
+  }
+  auto wider = trainer::full_size();
+  wider.inner[1] += 1;
+  DOCTEST_CHECK(
+      message_of([&] {
+        trainer::check_match(pre_resnet(wider), trainer::describe(trainer::full_size()));
+      }) ==
+      "Tensor 7 of the network is block2.conv1.weight (65, 32, 3, 3), but its description "
+      "says block2.conv1.weight (64, 32, 3, 3).");
+}
+
+DOCTEST_TEST_CASE("a client's network computes what the masked whole network computes") {
+  const whole_network whole;
+  const torch::NoGradGuard no_grad;
+  const at::Tensor x = images(8);
+  for (const char* name : {"fedrolex", "heterofl", "federated-dropout"}) {
+    for (const double share : {1.0, 0.5, 0.3, 0.25, 0.125, 0.0625}) {
+      for (const std::uint64_t round : {0u, 1u, 50u, 63u}) {  // windows that wrap, too
+        const subfed::submodel part =
+            subfed::draw(whole.net.net, trainer::find_method(name).scheme,
+                         {.seed = 5, .round = round, .client = 3, .capacity = share});
+        pre_resnet client(whole.net.channels(part));
+        subfed::slice<float>(whole.module.tensors(), part, client.tensors());
+        network_moments moments;
+        const auto groups = norm_groups(whole.net);
+        for (std::size_t i = 0; i < groups.size(); ++i) {
+          const at::Tensor nodes = nodes_of(part[groups[i]]);
+          moments.push_back({whole.moments[i].mean.index_select(0, nodes),
+                             whole.moments[i].variance.index_select(0, nodes)});
+        }
+        const at::Tensor ours = client.forward(x, {norm_mode::given, &moments, 1});
+        const at::Tensor expected = masked_forward(whole.module, whole.net, part, whole.moments, x);
+        DOCTEST_INFO(name << ", capacity " << share << ", round " << round);
+        DOCTEST_CHECK(at::allclose(ours, expected, 1e-4, 1e-5));
+      }
+    }
+  }
+}
+
+DOCTEST_TEST_CASE("with everything held, masking changes nothing") {
+  whole_network whole;
+  const torch::NoGradGuard no_grad;
+  const at::Tensor x = images(8);
+  const auto full = subfed::submodel::full(whole.net.net);
+  const at::Tensor expected = whole.module.forward(x, {norm_mode::given, &whole.moments, 1});
+  DOCTEST_CHECK(at::allclose(masked_forward(whole.module, whole.net, full, whole.moments, x),
+                             expected, 1e-4, 1e-5));
+  const subfed::submodel half =
+      subfed::draw(whole.net.net, trainer::find_method("heterofl").scheme, {.capacity = 0.5});
+  DOCTEST_CHECK(!at::allclose(masked_forward(whole.module, whole.net, half, whole.moments, x),
+                              expected, 1e-2, 1e-2));
+}
+
+DOCTEST_TEST_CASE("the scaler leaves what batch norm normalises as it was") {
+  // Every convolution's result meets a batch norm before the next weight, so in training a common
+  // factor only moves the epsilon.
+  const whole_network whole;
+  const torch::NoGradGuard no_grad;
+  const at::Tensor x = images(32);
+  DOCTEST_CHECK(at::allclose(whole.module.forward(x, {norm_mode::batch, nullptr, 1}),
+                             whole.module.forward(x, {norm_mode::batch, nullptr, 4}), 1e-2, 1e-2));
+}
+
+DOCTEST_TEST_CASE("first values follow from the seed and are bounded") {
+  pre_resnet a(trainer::full_size()), b(trainer::full_size()), other(trainer::full_size());
+  trainer::start(a, 1);
+  trainer::start(b, 1);
+  trainer::start(other, 2);
+  const auto of_a = a.tensors(), of_b = b.tensors(), of_other = other.tensors();
+  for (std::size_t t = 0; t < of_a.size(); ++t) {
+    DOCTEST_CHECK(of_a[t].equal(of_b[t]));
+    if (of_a[t].dim() > 1) DOCTEST_CHECK(!of_a[t].equal(of_other[t]));
+  }
+  const at::Tensor stem = of_a[0];  // 25 inputs
+  DOCTEST_CHECK(stem.abs().max().item<double>() <= std::sqrt(6.0 / 25));
+  DOCTEST_CHECK(stem.std().item<double>() == doctest::Approx(std::sqrt(2.0 / 25)).epsilon(0.1));
+}
