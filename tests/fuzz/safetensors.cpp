@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+/// Any bytes as a safetensors file: they are refused with an error, or are tensors whose elements can
+/// all be read and that are the same after they were written and read again.
+#include <fuzz/fuzz.hpp>
+#include <subfed/adapt/safetensors.hpp>
+#include <subfed/untyped_view.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+void fuzz::one_input(std::span<const std::uint8_t> bytes) {
+  const subfed::safetensors_view file(bytes);
+  for (const auto& entry : file) {
+    const std::string& name = entry.name;
+    const subfed::byte_tensor& tensor = entry.tensor;
+    fuzz::expect(file[name].data() == tensor.data());
+    subfed::detail::with_format(tensor.format(), [&]<class T>() {
+      const auto copy = subfed::aligned_copy<T>(tensor);
+      const std::vector<std::byte> written =
+          subfed::write_safetensors({subfed::named_view(name, copy)});
+      const subfed::safetensors_view again(written);
+      fuzz::expect(fuzz::same(again[name], copy));
+    });
+  }
+}
