@@ -30,6 +30,15 @@ concept eigen_dense = requires(M& m) {
   { M::RowsAtCompileTime + M::ColsAtCompileTime } -> std::convertible_to<int>;
 };
 
+/// A number for parameters that are std::size_t in one class of Eigen and signed in the next.
+struct any_integer {
+  std::size_t value;
+  template <std::integral I>
+  operator I() const noexcept {
+    return static_cast<I>(value);
+  }
+};
+
 /// Eigen::Tensor, TensorFixedSize and TensorMap of these. Lazy tensor expressions have no
 /// dimensions() or no data() and are none.
 template <class M>
@@ -89,7 +98,7 @@ struct view_traits<M> {
     std::int64_t stride = 1;
     for (std::size_t i = 0; i < rank; ++i) {
       const std::size_t r = row_major ? rank - 1 - i : i;
-      extents[r] = static_cast<std::int64_t>(m.dimension(r));
+      extents[r] = static_cast<std::int64_t>(m.dimension(detail::any_integer{r}));
       strides[r] = stride;
       stride *= extents[r];
     }
