@@ -15,16 +15,17 @@
 
 namespace subfed::inline v0::detail {
 
-/// weight * x, rounded: the compiler may not fuse it with the addition that follows, so that the
-/// sums have the same bits with and without FMA instructions.
-inline double rounded_product(double weight, double x) noexcept {
-#if defined(__clang__)
-#pragma clang fp contract(off)
-  return weight * x;
-#elif defined(__GNUC__) && __GNUC__ >= 12
-  return __builtin_assoc_barrier(weight * x);
+/// factor * x, rounded, for a finite factor: no compiler fuses it with the addition that follows, so
+/// that sums have the same bits with and without FMA instructions. Neither pragmas nor barriers do
+/// (Clang ignores them under -ffp-contract=fast, GCC drops them from loops that it vectorises), but an
+/// integer operation in between does; its operand stays the same in a loop.
+inline double rounded_product(double factor, double x) noexcept {
+#if defined(__x86_64__) && !defined(__FMA__)
+  return factor * x;  // nothing to fuse with
 #else
-  return weight * x;
+  constexpr std::uint64_t exponent = 0x7FF0000000000000u;
+  const std::uint64_t zero = (std::bit_cast<std::uint64_t>(factor) & exponent) == exponent ? 1 : 0;
+  return std::bit_cast<double>(std::bit_cast<std::uint64_t>(factor * x) ^ zero);
 #endif
 }
 
