@@ -81,6 +81,11 @@ class idx_file {
     std::uint8_t byte = 0;
     const int got = gzread(file_.get(), &byte, 1);
     if (got < 0) throw damaged();
+    int code = Z_OK;
+    gzerror(file_.get(), &code);
+    if (code == Z_BUF_ERROR) {
+      throw failure(fmt::format("{} is cut short: the end of its gzip stream is missing.", name_));
+    }
     if (got > 0) {
       throw failure(fmt::format("{} goes on after the last item that its header counts.", name_));
     }

@@ -73,7 +73,7 @@ std::string gnuplot_script(std::span<const method_result> results, const std::st
       quoted(picture.string()));
 
   std::string curves, steps;
-  std::size_t colour = 0, bound = 0;
+  std::size_t colour = 0, bound = 0, most_nodes = 0;
   for (std::size_t m = 0; m < results.size(); ++m) {
     const method_result& r = results[m];
     const char* own = r.is_bound ? bound_colours[bound++ % std::size(bound_colours)]
@@ -93,6 +93,9 @@ std::string gnuplot_script(std::span<const method_result> results, const std::st
     for (std::size_t n = 0; n < r.by_all.nodes.size(); ++n) {
       script += fmt::format("{} {}\n", n, r.by_all.nodes[n]);
     }
+    most_nodes = (std::max)(most_nodes, r.by_all.nodes.size());
+    // Steps end at the last point; once more, and the last node is as wide as the others.
+    script += fmt::format("{} {}\n", r.by_all.nodes.size(), r.by_all.nodes.back());
     script += "END\n";
     steps +=
         fmt::format("{} $nodes{} using 1:2 with steps linewidth 2.5 linecolor rgb '{}' title {}",
@@ -107,17 +110,17 @@ std::string gnuplot_script(std::span<const method_result> results, const std::st
       "set key bottom right Left reverse samplen 2 noenhanced\n"
       "set title 'Accuracy of the server model'\n"
       "set xlabel 'round'\nset ylabel 'test images right, %'\n"
-      "set xrange [0:*]\nset yrange [0:100]\n"
+      "set xrange [0:{}]\nset yrange [0:100]\n"
       "{}\n",
-      quoted(subtitle), curves);
+      quoted(subtitle), results.front().history.back().round, curves);
   if (!steps.empty()) {
     script += fmt::format(
         "set title 'How often each node was trained'\n"
         "set key top right\n"
         "set xlabel {} noenhanced\nset ylabel 'times held by a client'\n"
-        "set yrange [0:*]\n"
+        "set xrange [0:{}]\nset yrange [0:*]\n"
         "{}\n",
-        quoted(fmt::format("node of group {}", results.front().drawn_group)), steps);
+        quoted(fmt::format("node of group {}", results.front().drawn_group)), most_nodes, steps);
   }
   return script + "unset multiplot\n";
 }

@@ -61,20 +61,23 @@ at::Tensor masked_forward(const pre_resnet& whole, const architecture& net,
     return at::batch_norm(x, w.at(name + ".weight"), w.at(name + ".bias"), moments[i].mean,
                           moments[i].variance, false, 0, 1e-5, false);
   };
+  const auto convolve = [&](const at::Tensor& x, const std::string& name, std::int64_t stride) {
+    const at::Tensor& weight = w.at(name + ".weight");
+    const std::int64_t padding = weight.size(2) / 2;
+    return at::conv2d(x, weight, at::Tensor(), stride, padding);
+  };
   const auto keep = [&](subfed::group_id g) { return mask(part[g]); };
 
-  at::Tensor x = at::conv2d(x0, w.at("conv1.weight"), {}, 4, 2) * keep(net.stream[0]);
+  at::Tensor x = convolve(x0, "conv1", 4) * keep(net.stream[0]);
   for (std::size_t s = 0; s < net.stream.size(); ++s) {
     const std::string block = fmt::format("block{}.", s + 1);
     const std::int64_t stride = s == 0 ? 1 : 2;
     const at::Tensor a =
         at::relu(norm(x, block + "n1", 2 * s)) * keep(net.stream[s == 0 ? 0 : s - 1]);
-    const at::Tensor h =
-        at::conv2d(a, w.at(block + "conv1.weight"), {}, stride, 1) * keep(net.inner[s]);
+    const at::Tensor h = convolve(a, block + "conv1", stride) * keep(net.inner[s]);
     const at::Tensor b = at::relu(norm(h, block + "n2", 2 * s + 1)) * keep(net.inner[s]);
-    const at::Tensor skip =
-        s == 0 ? x : at::conv2d(a, w.at(block + "shortcut.weight"), {}, stride, 0);
-    x = (at::conv2d(b, w.at(block + "conv2.weight"), {}, 1, 1) + skip) * keep(net.stream[s]);
+    const at::Tensor skip = s == 0 ? x : convolve(a, block + "shortcut", stride);
+    x = (convolve(b, block + "conv2", 1) + skip) * keep(net.stream[s]);
   }
   x = at::relu(norm(x, "n4", 2 * net.stream.size())) * keep(net.stream.back());
   return at::linear(x.mean({2, 3}), w.at("linear.weight"), w.at("linear.bias"));
@@ -110,7 +113,7 @@ DOCTEST_TEST_CASE("module and description agree on names, order and shapes") {
       message_of([&] {
         trainer::check_match(pre_resnet(wider), trainer::describe(trainer::full_size()));
       }) ==
-      "Tensor 7 of the network is block2.conv1.weight (65, 32, 3, 3), but its description "
+      "Tensor 9 of the network is block2.conv1.weight (65, 32, 3, 3), but its description "
       "says block2.conv1.weight (64, 32, 3, 3).");
 }
 
