@@ -198,7 +198,8 @@ inline std::string npy_code(element_format format) {
 /// place: versions 1 to 3, both element orders. The bytes are to outlive what is returned; a
 /// temporary string or vector does not compile.
 ///
-///   subfed::mean.add(sub, {tensor_view<const float>(npy_view(bytes))}, weight);
+///   const auto update = subfed::npy_view(bytes);
+///   subfed::scatter<float>(update, sub[weight], global);
 ///
 /// What follows the array is left alone: a second array begins at data() + size_bytes().
 ///
