@@ -271,8 +271,8 @@ class safetensors_view {
     return found->tensor;
   }
 
-  /// The tensors of a model, by their names, in its order: tensors<float>(net), or tensors<void>(net)
-  /// for a model of mixed element types. Other tensors of the file are left alone.
+  /// The tensors of a model, by their names, in its order: tensors<float>(net), or for a model of
+  /// mixed element types tensors<void>(net). Other tensors of the file are left alone.
   ///
   /// Throws  error when one is not there, has another element type, or lies where T must not.
   template <class T>

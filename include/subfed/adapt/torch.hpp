@@ -31,8 +31,8 @@ concept torch_tensor = requires(const V& t) {
   fail("subfed: the torch tensor " + why);
 }
 
-/// What the elements are; of kind other for what no element type of ours is (complex, quantised). Asks
-/// for no type that some version of torch lacks, which would not link.
+/// What the elements are; of kind other for what no element type of ours is (complex, quantised).
+/// Asks for no type that some version of torch lacks, which would not link.
 template <class V>
 element_format torch_format(const V& t) {
   const auto name = t.dtype().name();
@@ -62,10 +62,10 @@ void check_torch_type(const V& t) {
 
 /// The element type of an at::Tensor is known at run time only, so name it: slice<float>(...).
 ///
-/// Throws  error for an undefined tensor, another element type than the one asked for, a tensor that
-///         is not on the CPU, not strided (sparse, quantised, oneDNN), lazily conjugated or negated,
-///         and for a destination that requires gradients: autograd would not see the write, so pass
-///         w.detach() in its place.
+/// Throws  error for an undefined tensor, another element type than the one asked for, a tensor
+///         that is not on the CPU, not strided (sparse, quantised, oneDNN), lazily conjugated or
+///         negated, and for a destination that requires gradients: autograd would not see the
+///         write, so pass w.detach() in its place.
 template <detail::torch_tensor V>
 struct view_traits<V> {
   using element_type = void;

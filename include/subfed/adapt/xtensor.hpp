@@ -31,9 +31,10 @@ concept xtensor_in_memory = requires(M& m) {
   M::static_layout;
 };
 
-/// Deduces the expression that a view is of, a reference for a view of an lvalue: the first argument
-/// of xview<Expression, Slices...> and of xstrided_view<Expression, Shape, layout, Storage>. void
-/// where it is no view. (Template arguments, for xtensor keeps the names of them private.)
+/// Deduces the expression that a view is of, a reference for a view of an lvalue: the first
+/// argument of xview<Expression, Slices...> and of xstrided_view<Expression, Shape, layout,
+/// Storage>. void where it is no view. (Template arguments, for xtensor keeps the names of them
+/// private.)
 template <class Layout>
 struct viewed_expression {
   template <class T>
