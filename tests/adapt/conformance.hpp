@@ -86,8 +86,8 @@ inline std::vector<std::int64_t> some_nodes(std::int64_t extent) {
   return out;
 }
 
-/// What a maker's foreign tensors are asked, without their type, so that the checks are compiled once
-/// for an element type.
+/// What a maker's foreign tensors are asked, without their type, so that the checks are compiled
+/// once for an element type.
 template <class T>
 struct asked {
   using reader = std::function<void(const subfed::tensor_view<const T>&)>;
@@ -300,8 +300,8 @@ class run {
     });
   }
 
-  /// Two clients: one has everything, with the foreign tensor; one has some nodes. The result goes to
-  /// a foreign tensor where it can be written.
+  /// Two clients: one has everything, with the foreign tensor; one has some nodes. The result goes
+  /// to a foreign tensor where it can be written.
   void averages() {
     subfed::model net;
     std::vector<subfed::dimension> dimensions;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// What the fuzz targets share. A target defines fuzz::one_input(); it may throw subfed::error, which
-/// is how wrong bytes are refused, and nothing else.
+/// What the fuzz targets share. A target defines fuzz::one_input(); it may throw subfed::error,
+/// which is how wrong bytes are refused, and nothing else.
 #pragma once
 
 #include <subfed/adapt/byte_tensor.hpp>

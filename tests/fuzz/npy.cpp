@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// Any bytes as a .npy file: they are refused with an error, or are an array whose elements can all be
-/// read and that is the same after it was written and read again.
+/// Any bytes as a .npy file: they are refused with an error, or are an array whose elements can all
+/// be read and that is the same after it was written and read again.
 #include <fuzz/fuzz.hpp>
 #include <subfed/adapt/npy.hpp>
 #include <subfed/untyped_view.hpp>

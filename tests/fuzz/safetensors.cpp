@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// Any bytes as a safetensors file: they are refused with an error, or are tensors whose elements can
-/// all be read and that are the same after they were written and read again.
+/// Any bytes as a safetensors file: they are refused with an error, or are tensors whose elements
+/// can all be read and that are the same after they were written and read again.
 #include <fuzz/fuzz.hpp>
 #include <subfed/adapt/safetensors.hpp>
 #include <subfed/untyped_view.hpp>
