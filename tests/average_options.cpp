@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <string>
 #include <vector>
 
 using subfed::average_options;
@@ -155,6 +156,35 @@ TEST_CASE("the smallest and the largest weights are weights") {
     subfed::average_cohort<double>(net, updates, {subfed::tensor_view<double>(&global, {1})});
     CHECK(global == 3);
   }
+}
+
+TEST_CASE("weights that add up to infinity are refused, by both forms and by merge") {
+  const std::string expected =
+      "subfed: average: the weights of the cohort add up to more than a double holds";
+  subfed::model net;
+  net.tensor("x", {1});
+  const auto full = subfed::submodel::full(net);
+  const double value = 3;
+  const subfed::tensor_view<const double> view(&value, {1});
+  double global = 1;
+  const subfed::tensor_view<double> out(&global, {1});
+  const std::vector<subfed::update<double>> updates{{full, {view}, 1e308}, {full, {view}, 1e308}};
+  CHECK(message_of([&] { subfed::average_cohort<double>(net, updates, {out}); }) == expected);
+  CHECK(global == 1);
+  subfed::selective_average<double> mean(net);
+  mean.add(full, {view}, 0x1p1000);
+  CHECK(message_of([&] {
+          mean.add(full, {view}, 0x1.fp1023);
+          mean.add(full, {view}, 0x1.fp1023);
+        }) == expected);
+  subfed::selective_average<double> heavy(net);
+  heavy.add(full, {view}, 1e308);
+  CHECK(message_of([&] { heavy.merge(heavy); }) == expected);
+  CHECK(heavy.report().clients == 1);
+  subfed::selective_average<double> light(net);
+  light.add(full, {view}, 1e300);
+  light.finish({out});
+  CHECK(global == 3);
 }
 
 TEST_CASE("steps that are no finite number are refused") {

@@ -76,6 +76,7 @@ requires(averageable<T> || std::is_void_v<T>) average_report
     cohort_weight += u->weight;
     if (u->weight > 0) members.push_back({&u->sub, u->weight, &u->tensors});
   }
+  detail::check_total_weight(cohort_weight);
   for (std::size_t t = 0; t < globals.size(); ++t) {
     for (const auto& m : members) {
       detail::with_type(globals[t], [&]<class E>(const tensor_view<E>& global) {

@@ -78,6 +78,12 @@ inline void check_weight(double weight) {
        ", expected a finite number that is not negative");
 }
 
+/// Finite weights whose sum is not would divide infinity by infinity.
+inline void check_total_weight(double total) {
+  if (is_finite_double(total)) return;
+  fail("subfed: average: the weights of the cohort add up to more than a double holds");
+}
+
 inline void check_options(const average_options& options) {
   if (is_finite_double(options.step)) return;
   fail("subfed: average: the step is not finite");

@@ -53,7 +53,7 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
   /// Adds a client's update: its tensors in the order in which the model describes them.
   ///
   /// Shapes  tensor t is sub.extents(tensor_id(t)); any strides.
-  /// Throws  error for a negative or non-finite weight, another model, a wrong number or shape of
+  /// Throws  error for a negative or non-finite weight or sum of weights, another model, a wrong number or shape of
   ///         tensors, a non-finite value under non_finite::refuse, another round or a second update
   ///         under options.round. The state is then as it was (refusals by round are counted).
   /// Cost    Reads the update once (twice with refuse and skip_client), reads and writes its sums.
@@ -65,6 +65,7 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
       ++report_.skipped_clients;
       return;
     }
+    detail::check_total_weight(cohort_weight_ + weight);
     ++report_.clients;
     cohort_weight_ += weight;
     seen_.push_back(sub.origin().client);
@@ -86,12 +87,14 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
 
   /// Takes in everything that another average of the same model has added.
   ///
-  /// Throws  error when the models differ.
+  /// Throws  error when the models, or element types of a tensor, differ, or the weights add up to
+  ///         infinity.
   void merge(const selective_average& other) {
     if (!(other.model_ == model_)) {
       detail::fail("subfed: average: the average to merge is of another model");
     }
     for (std::size_t t = 0; t < state_.size(); ++t) check_format(t, other.state_[t].format);
+    detail::check_total_weight(cohort_weight_ + other.cohort_weight_);
     const std::vector<entry> entries = other.entries_;  // other may be this
     const std::vector<tensor_sums> state = other.state_;
     for (std::size_t t = 0; t < state_.size(); ++t) {
