@@ -53,9 +53,10 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
   /// Adds a client's update: its tensors in the order in which the model describes them.
   ///
   /// Shapes  tensor t is sub.extents(tensor_id(t)); any strides.
-  /// Throws  error for a negative or non-finite weight or sum of weights, another model, a wrong number or shape of
-  ///         tensors, a non-finite value under non_finite::refuse, another round or a second update
-  ///         under options.round. The state is then as it was (refusals by round are counted).
+  /// Throws  error for a negative or non-finite weight or sum of weights, another model, a wrong
+  ///         number or shape of tensors, a non-finite value under non_finite::refuse, another round or
+  ///         a second update under options.round. The state is then as it was (refusals by round are
+  ///         counted).
   /// Cost    Reads the update once (twice with refuse and skip_client), reads and writes its sums.
   void add(const submodel& sub, const tensor_views<const T>& tensors, double weight = 1) {
     detail::check_update(model_, sub, tensors, weight);
