@@ -388,15 +388,15 @@ TEST_CASE("an update that is refused leaves no trace, and the next one counts") 
   std::string expected;
   SUBCASE("a negative weight") {
     bad.weight = -1;
-    expected = "the weight is -1, expected a finite number that is not negative";
+    expected = " is -1, expected a finite number that is not negative";
   }
   SUBCASE("a weight that is no number") {
     bad.weight = std::numeric_limits<double>::quiet_NaN();
-    expected = "the weight is not finite, expected a finite number that is not negative";
+    expected = " is not finite, expected a finite number that is not negative";
   }
   SUBCASE("an infinite weight") {
     bad.weight = std::numeric_limits<double>::infinity();
-    expected = "the weight is not finite, expected a finite number that is not negative";
+    expected = " is not finite, expected a finite number that is not negative";
   }
   SUBCASE("a submodel of another model") {
     subfed::model other = s.net;
@@ -559,4 +559,56 @@ TEST_CASE("averages of different models do not merge, and an option that is no n
   again.tensor("w", {g, 2});
   again.tensor("b", {g});
   CHECK_NOTHROW(mean.merge(selective_average<float>(again)));
+}
+
+TEST_CASE("averages with other options do not merge") {
+  subfed::model net;
+  net.tensor("x", {1});
+  const selective_average<float> mean(net);
+  for (const subfed::average_options& options :
+       {subfed::average_options{.divide_by = subfed::divisor::cohort},
+        subfed::average_options{.content = subfed::content::deltas},
+        subfed::average_options{.step = 0.5},
+        subfed::average_options{.on_non_finite = subfed::non_finite::refuse},
+        subfed::average_options{.integers = subfed::integer_rule::max},
+        subfed::average_options{.round = 3}}) {
+    selective_average<float> other(net, options);
+    CHECK(message_of([&] { other.merge(mean); }) ==
+          "subfed: average: the average to merge has other options");
+    CHECK(other.report() == subfed::average_report{});
+  }
+}
+
+TEST_CASE("under options.round a client counts once, over merges too") {
+  subfed::model net;
+  net.tensor("x", {1});
+  const subfed::average_options once{.round = 4};
+  const auto part = [&net](std::uint64_t client) {
+    return subfed::submodel(net, {}, {.round = 4, .client = client});
+  };
+  float two = 2, eight = 8, global = 0;
+  const auto view = [](float& x) { return subfed::tensor_view<float>(&x, {1}); };
+
+  selective_average<float> east(net, once), west(net, once);
+  east.add(part(1), {view(two)});
+  west.add(part(1), {view(eight)});
+  CHECK(message_of([&] { east.merge(west); }) ==
+        "subfed: average: client 1 is in both of the averages to merge");
+  CHECK(message_of([&] { east.merge(east); }) ==
+        "subfed: average: client 1 is in both of the averages to merge");
+  east.finish({view(global)});
+  CHECK(global == 2);  // the refused merges left no trace
+}
+
+TEST_CASE("a refused weight is told with the client that sent it") {
+  subfed::model net;
+  net.tensor("x", {1});
+  float x = 1;
+  selective_average<float> mean(net);
+  CHECK(message_of([&] {
+          mean.add(subfed::submodel(net, {}, {.round = 2, .client = 9}),
+                   {subfed::tensor_view<float>(&x, {1})}, -1);
+        }) ==
+        "subfed: average: the weight of client 9 of round 2 is -1, expected a finite number "
+        "that is not negative");
 }

@@ -3,6 +3,7 @@
 
 #include <support/checks.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <limits>
@@ -262,4 +263,28 @@ TEST_CASE("non-finite values are found in tensors of every floating-point type")
         }) ==
         "subfed: average: client 0 of round 0 has a value that is not finite in tensor 'bias', "
         "at global element (2,)");
+}
+
+TEST_CASE("a sum of integers that fits is right in any order, also where partial sums do not fit") {
+  subfed::model net;
+  net.tensor("n", std::initializer_list<subfed::dimension>{});
+  const auto full = subfed::submodel::full(net);
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min();
+  // 3 (2^63 - 1) - 3 2^63 + 7 = 4; the three large ones alone are over 2^64.
+  std::vector<std::int64_t> values{most, most, most, least, least, least, 7};
+  std::sort(values.begin(), values.end());
+  const subfed::average_options summed{.integers = integer_rule::sum};
+  do {
+    std::vector<subfed::update<void>> updates;
+    for (std::int64_t& v : values) {
+      updates.push_back(
+          {full, {tensor_view<std::int64_t>(&v, std::initializer_list<std::int64_t>{})}});
+    }
+    std::int64_t global = 0;
+    const tensor_views<void> globals{
+        tensor_view<std::int64_t>(&global, std::initializer_list<std::int64_t>{})};
+    subfed::average_cohort<void>(net, updates, globals, summed);
+    REQUIRE(global == 4);
+  } while (std::next_permutation(values.begin(), values.end()));
 }

@@ -4,6 +4,7 @@
 
 #include <subfed/average_options.hpp>
 #include <subfed/detail/average_checks.hpp>
+#include <subfed/detail/memory_apart.hpp>
 #include <subfed/detail/model_average.hpp>
 #include <subfed/executor.hpp>
 #include <subfed/submodel.hpp>
@@ -77,14 +78,13 @@ requires(averageable<T> || std::is_void_v<T>) average_report
     if (u->weight > 0) members.push_back({&u->sub, u->weight, &u->tensors});
   }
   detail::check_total_weight(cohort_weight);
+  detail::placed_tensors places;
   for (std::size_t t = 0; t < globals.size(); ++t) {
-    for (const auto& m : members) {
-      detail::with_type(globals[t], [&]<class E>(const tensor_view<E>& global) {
-        detail::check_apart("average", net.tensors()[t].name, global,
-                            detail::typed<E>((*m.tensors)[t]));
-      });
-    }
+    const std::string& name = net.tensors()[t].name;
+    places.add(globals[t], name, detail::access::writes);
+    for (const auto& m : members) places.add((*m.tensors)[t], name, detail::access::reads);
   }
+  places.check_apart("average");
   detail::average_model<T>(globals, members, {}, options, cohort_weight, report, run_by);
   return report;
 }

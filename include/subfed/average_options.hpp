@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 namespace subfed::inline v0 {
 
@@ -47,8 +48,11 @@ struct average_options {
   non_finite on_non_finite = non_finite::propagate;
   integer_rule integers = integer_rule::keep;
   /// When set, updates drawn for another round and second updates of a client are refused, with an
-  /// error, and counted. When not, who reports when and how often is the caller's business.
+  /// error, and counted; a client whose update selective_average skipped may send another. When not
+  /// set, who reports when and how often is the caller's business.
   std::optional<std::uint64_t> round = {};
+
+  friend bool operator==(const average_options&, const average_options&) = default;
 };
 
 /// What an average did.
@@ -71,9 +75,9 @@ inline bool is_finite_double(double x) noexcept {
   return (std::bit_cast<std::uint64_t>(x) & exponent) != exponent;
 }
 
-inline void check_weight(double weight) {
+inline void check_weight(double weight, const std::string& client) {
   if (is_finite_double(weight) && weight >= 0) return;
-  fail("subfed: average: the weight is " +
+  fail("subfed: average: the weight of " + client + " is " +
        (is_finite_double(weight) ? text(weight) : "not finite") +
        ", expected a finite number that is not negative");
 }

@@ -39,8 +39,8 @@ SUBFED_HD constexpr philox_block philox4x32(philox_block counter, philox_key key
   return counter;
 }
 
-/// 64-bit FNV-1a of a name: how a group's name enters a random stream (never std::hash, whose
-/// values differ between standard libraries).
+/// 64-bit FNV-1a of a name: how a group's name enters a random stream (the standard
+/// library's own hash has other values in every implementation).
 constexpr std::uint64_t name_hash(std::string_view name) noexcept {
   std::uint64_t hash = 0xCBF29CE484222325u;
   for (const char c : name) {

@@ -5,6 +5,7 @@
 #include <subfed/average_options.hpp>
 #include <subfed/detail/average_checks.hpp>
 #include <subfed/detail/average_kernels.hpp>
+#include <subfed/detail/memory_apart.hpp>
 #include <subfed/detail/model_average.hpp>
 #include <subfed/executor.hpp>
 #include <subfed/scalar.hpp>
@@ -63,7 +64,7 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
     for (std::size_t t = 0; t < tensors.size(); ++t) check_format(t, format_of(tensors[t]));
     check_round(sub);
     if (!detail::admits(sub, tensors, options_.on_non_finite)) {
-      ++report_.skipped_clients;
+      ++report_.skipped_clients;  // not seen: it may send a better one
       return;
     }
     detail::check_total_weight(cohort_weight_ + weight);
@@ -88,11 +89,21 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
 
   /// Takes in everything that another average of the same model has added.
   ///
-  /// Throws  error when the models, or element types of a tensor, differ, or the weights add up to
-  ///         infinity.
+  /// Throws  error when the models, the options or element types of a tensor differ, when the weights
+  ///         add up to infinity, or when both have the same client under options.round. The state is
+  ///         then as it was.
   void merge(const selective_average& other) {
     if (!(other.model_ == model_)) {
       detail::fail("subfed: average: the average to merge is of another model");
+    }
+    if (!(other.options_ == options_)) {
+      detail::fail("subfed: average: the average to merge has other options");
+    }
+    for (const std::uint64_t client : other.seen_) {
+      if (options_.round && std::find(seen_.begin(), seen_.end(), client) != seen_.end()) {
+        detail::fail("subfed: average: client " + std::to_string(client) +
+                     " is in both of the averages to merge");
+      }
     }
     for (std::size_t t = 0; t < state_.size(); ++t) check_format(t, other.state_[t].format);
     detail::check_total_weight(cohort_weight_ + other.cohort_weight_);
@@ -137,6 +148,11 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
   template <executor Executor = serial>
   average_report finish(const tensor_views<T>& globals, Executor&& run_by = {}) const {
     detail::check_globals(model_, globals);
+    detail::placed_tensors places;
+    for (std::size_t t = 0; t < globals.size(); ++t) {
+      places.add(globals[t], model_.tensors()[t].name, detail::access::writes);
+    }
+    places.check_apart("average");
     for (std::size_t t = 0; t < globals.size(); ++t) check_format(t, format_of(globals[t]));
     std::vector<detail::member<T>> members;
     for (const entry& e : entries_) members.push_back({&e.sub, e.weight, nullptr});

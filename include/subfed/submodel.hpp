@@ -3,6 +3,7 @@
 #pragma once
 
 #include <subfed/capacity.hpp>
+#include <subfed/detail/memory_apart.hpp>
 #include <subfed/index_set.hpp>
 #include <subfed/model.hpp>
 #include <subfed/scatter.hpp>
@@ -191,13 +192,17 @@ inline void check_count(const char* verb, const char* role, const model& net, st
 }
 
 /// Everything that slice and scatter would refuse, over all tensors of a model, before any of them
-/// is written.
+/// is written; and memory that two of them share.
 template <class T, class U>
 void check_model(const char* verb, const submodel& sub, const tensor_views<T>& globals,
                  const tensor_views<U>& locals) {
   check_count(verb, "global", sub.parent(), globals.size());
   check_count(verb, "local", sub.parent(), locals.size());
+  placed_tensors places;
   for (std::size_t t = 0; t < globals.size(); ++t) {
+    const std::string& name = sub.parent().tensors()[t].name;
+    places.add(globals[t], name, std::is_const_v<T> ? access::reads : access::writes);
+    places.add(locals[t], name, std::is_const_v<U> ? access::reads : access::writes);
     const selection chosen = sub[tensor_id(t)];
     check_shape(verb, "global", chosen.name(), globals[t].extents(), chosen.global_extents());
     check_shape(verb, "local", chosen.name(), locals[t].extents(), chosen.local_extents());
@@ -206,9 +211,9 @@ void check_model(const char* verb, const submodel& sub, const tensor_views<T>& g
       const auto local = typed<std::remove_const_t<E>>(locals[t]);
       if constexpr (!std::is_const_v<T>) check_unique(verb, "global", chosen.name(), global);
       if constexpr (!std::is_const_v<U>) check_unique(verb, "local", chosen.name(), local);
-      check_apart(verb, chosen.name(), global, local);
     });
   }
+  places.check_apart(verb);
 }
 
 }  // namespace detail

@@ -312,38 +312,56 @@ std::pair<std::int64_t, std::int64_t> offset_range(const tensor_view<T>& view) n
   return {low, high};
 }
 
-/// Whether an element of one view lies in the memory of the other. Exact: views that interleave
-/// without meeting (the two halves of each row of one matrix) do not overlap.
+/// Where the elements of a tensor begin, in bytes. Pre: the tensor is not empty.
+template <class V>
+tensor_view<const std::byte> byte_starts(const V& view, std::int64_t width) {
+  std::array<std::int64_t, max_rank> strides{};
+  for (int r = 0; r < view.rank(); ++r) {
+    strides[static_cast<std::size_t>(r)] = view.extent(r) == 1 ? 0 : view.stride(r) * width;
+  }
+  const auto rank = static_cast<std::size_t>(view.rank());
+  return {reinterpret_cast<const std::byte*>(view.data_handle()), view.extents(),
+          std::span<const std::int64_t>(strides.data(), rank)};
+}
+
+/// Whether an element of one tensor lies in an element of the other; widths of elements in bytes.
+/// Exact: views that interleave without meeting (the two halves of each row of one matrix) do not
+/// overlap. Pre: neither is empty.
 ///
-/// Cost  O(rank), and a sort of both views' addresses where their address ranges meet.
-template <class T, class U>
-bool overlap(const tensor_view<T>& a, const tensor_view<U>& b) {
-  if (a.size() == 0 || b.size() == 0) return false;
+/// Cost  O(rank), and a sort of one view's addresses where their address ranges meet.
+inline bool overlap(const tensor_view<const std::byte>& a, std::int64_t a_width,
+                    const tensor_view<const std::byte>& b, std::int64_t b_width) {
   const auto [a_low, a_high] = offset_range(a);
   const auto [b_low, b_high] = offset_range(b);
-  const auto* a_first = reinterpret_cast<const std::byte*>(a.data_handle() + a_low);
-  const auto* a_last = reinterpret_cast<const std::byte*>(a.data_handle() + a_high + 1);
-  const auto* b_first = reinterpret_cast<const std::byte*>(b.data_handle() + b_low);
-  const auto* b_last = reinterpret_cast<const std::byte*>(b.data_handle() + b_high + 1);
+  const std::byte* const a_first = a.data_handle() + a_low;
+  const std::byte* const a_last = a.data_handle() + a_high + a_width;
+  const std::byte* const b_first = b.data_handle() + b_low;
+  const std::byte* const b_last = b.data_handle() + b_high + b_width;
   const std::less<const std::byte*> before;
   if (!before(a_first, b_last) || !before(b_first, a_last)) return false;
 
   std::vector<const std::byte*> places;  // of a's elements, in order
   places.reserve(static_cast<std::size_t>(a.size()));
-  for_each_offset(a, [&](std::int64_t o) {
-    places.push_back(reinterpret_cast<const std::byte*>(a.data_handle() + o));
-  });
+  for_each_offset(a, [&](std::int64_t o) { places.push_back(a.data_handle() + o); });
   std::sort(places.begin(), places.end(), before);
   bool met = false;
   for_each_offset(b, [&](std::int64_t o) {
-    const auto* from = reinterpret_cast<const std::byte*>(b.data_handle() + o);
+    const std::byte* const from = b.data_handle() + o;
     // The first element of a that ends behind `from` overlaps unless it begins behind b's end.
     const auto at = std::upper_bound(places.begin(), places.end(), from, [&](auto* x, auto* place) {
-      return before(x, place + sizeof(T));
+      return before(x, place + a_width);
     });
-    met = met || (at != places.end() && before(*at, from + sizeof(U)));
+    met = met || (at != places.end() && before(*at, from + b_width));
   });
   return met;
+}
+
+template <class T, class U>
+bool overlap(const tensor_view<T>& a, const tensor_view<U>& b) {
+  if (a.size() == 0 || b.size() == 0) return false;
+  constexpr auto a_width = static_cast<std::int64_t>(sizeof(T));
+  constexpr auto b_width = static_cast<std::int64_t>(sizeof(U));
+  return overlap(byte_starts(a, a_width), a_width, byte_starts(b, b_width), b_width);
 }
 
 }  // namespace detail

@@ -192,9 +192,8 @@ TEST_CASE("weights and steps that are no numbers, or infinite, are refused and l
     const double bad = bad_number<double>(i);
     subfed::selective_average<float> mean(s.net);
     const auto update = s.from_a();
-    CHECK(message_of([&] {
-            mean.add(update.sub, update.tensors, bad);
-          }).find("the weight is not finite") != std::string::npos);
+    CHECK(message_of([&] { mean.add(update.sub, update.tensors, bad); }).find(" is not finite") !=
+          std::string::npos);
     std::vector<subfed::update<float>> updates{s.from_a(), s.from_b()};
     updates[1].weight = bad;
     CHECK_THROWS_AS(subfed::average_cohort<float>(s.net, updates, {s.view()}), subfed::error);

@@ -28,7 +28,7 @@ inline std::string client_text(const submodel& sub) {
 template <class T>
 void check_update(const model& net, const submodel& sub, const tensor_views<const T>& tensors,
                   double weight) {
-  check_weight(weight);
+  check_weight(weight, client_text(sub));
   if (!(sub.parent() == net)) {
     fail("subfed: average: the submodel of " + client_text(sub) + " is of another model");
   }

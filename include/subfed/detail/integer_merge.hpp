@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// What becomes of a tensor of integers when updates come together: the largest value or the sum, in
-/// 64 bits, never through floating point.
+/// 128 bits, never through floating point.
 #pragma once
 
 #include <subfed/average_options.hpp>
@@ -72,19 +72,17 @@ class integer_merge {
       if (!v.held) return;
       ++held;
       global.data_handle()[offset] =
-          v.negative ? static_cast<E>(-static_cast<std::int64_t>(v.magnitude - 1) - 1)
-                     : static_cast<E>(v.magnitude);
+          static_cast<E>(v.low);  // modulo 2^bits; check() saw to the rest
     });
     return held;
   }
 
  private:
-  /// Sign and magnitude: holds all of int64 and uint64.
+  /// 128 bits in two's complement: no sum of 64-bit integers leaves them, in whatever order.
   struct wide {
-    std::uint64_t magnitude = 0;
-    bool negative = false;
+    std::int64_t high = 0;
+    std::uint64_t low = 0;
     bool held = false;
-    bool overflowed = false;
   };
 
   void reserve(std::span<const std::int64_t> extents) {
@@ -97,14 +95,10 @@ class integer_merge {
   template <class E>
   static wide value_of(E x) noexcept {
     if constexpr (std::is_signed_v<E>) {
-      if (x < 0) return {std::uint64_t{0} - static_cast<std::uint64_t>(x), true, true, false};
+      return {x < 0 ? -1 : 0, static_cast<std::uint64_t>(static_cast<std::int64_t>(x)), true};
+    } else {
+      return {0, static_cast<std::uint64_t>(x), true};
     }
-    return {static_cast<std::uint64_t>(x), false, true, false};
-  }
-
-  static bool less(const wide& a, const wide& b) noexcept {
-    if (a.negative != b.negative) return a.negative;
-    return a.negative ? a.magnitude > b.magnitude : a.magnitude < b.magnitude;
   }
 
   void take(integer_rule rule, std::size_t i, const wide& x) {
@@ -112,27 +106,20 @@ class integer_merge {
     if (!own.held) {
       own = x;
     } else if (rule == integer_rule::max) {
-      if (less(own, x)) own = x;
-    } else if (own.negative == x.negative) {
-      own.overflowed = own.overflowed || x.overflowed || own.magnitude + x.magnitude < x.magnitude;
-      own.magnitude += x.magnitude;
+      if (std::pair(own.high, own.low) < std::pair(x.high, x.low)) own = x;
     } else {
-      const bool flip = own.magnitude < x.magnitude;
-      own.magnitude = flip ? x.magnitude - own.magnitude : own.magnitude - x.magnitude;
-      own.negative = flip ? x.negative : own.negative && own.magnitude != 0;
-      own.overflowed = own.overflowed || x.overflowed;
+      own.low += x.low;
+      own.high += x.high + (own.low < x.low ? 1 : 0);
     }
   }
 
   template <class E>
   static bool fits(const wide& v) noexcept {
-    if (v.overflowed) return false;
-    if (!v.negative)
-      return v.magnitude <= static_cast<std::uint64_t>((std::numeric_limits<E>::max)());
     if constexpr (std::is_signed_v<E>) {
-      return v.magnitude <= static_cast<std::uint64_t>((std::numeric_limits<E>::max)()) + 1;
+      const auto low = static_cast<std::int64_t>(v.low);
+      return v.high == (low < 0 ? -1 : 0) && std::in_range<E>(low);
     } else {
-      return false;
+      return v.high == 0 && v.low <= static_cast<std::uint64_t>((std::numeric_limits<E>::max)());
     }
   }
 
