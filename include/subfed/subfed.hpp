@@ -9,6 +9,7 @@
 #include <subfed/config.hpp>
 #include <subfed/cost.hpp>
 #include <subfed/coverage.hpp>
+#include <subfed/coverage_theory.hpp>
 #include <subfed/describe.hpp>
 #include <subfed/draw.hpp>
 #include <subfed/error.hpp>
@@ -36,5 +37,12 @@
 #include <subfed/slice.hpp>
 #include <subfed/submodel.hpp>
 #include <subfed/tensor_view.hpp>
+#include <subfed/theory/chosen_indices.hpp>
+#include <subfed/theory/cover_bounds.hpp>
+#include <subfed/theory/random_counts.hpp>
+#include <subfed/theory/random_cover.hpp>
+#include <subfed/theory/random_round.hpp>
+#include <subfed/theory/round_distribution.hpp>
+#include <subfed/theory/windows.hpp>
 #include <subfed/untyped_view.hpp>
 #include <subfed/version.hpp>
