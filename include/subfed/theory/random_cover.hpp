@@ -109,8 +109,8 @@ class cover_chain {
 ///           only: relative error of P(T > R) about 1e-16 R (clients) sqrt(K); what is left out
 ///           adds less than 1e-30. Ends at P(T > R) < tail.
 /// Cost      O(R clients (states in use) (standard deviation of what a client adds)^times).
-///           Times 1: 2 ms for K = 512, L = 128, 30 ms for L = 1. K = 60, L = 15: 10 ms for times 2, 0.6 s
-///           for times 3.
+///           K = 512: 2 ms for L = 128, 30 ms for L = 1. K = 60, L = 15: 10 ms for times 2,
+///           0.6 s for times 3.
 inline round_distribution first_cover(const random_round& round, std::int64_t times = 1,
                                       double tail = 1e-16) {
   detail::check_cover("first_cover", round, times);
