@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <subfed/coverage.hpp>
 
+#include <subfed/coverage_text.hpp>
 #include <subfed/draw.hpp>
 #include <subfed/schemes/block.hpp>
 #include <subfed/schemes/prefix.hpp>
@@ -12,8 +13,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <numeric>
 #include <optional>
+#include <string>
 #include <vector>
 
 using subfed::coverage;
@@ -43,18 +44,6 @@ coverage rolled(const subfed::model& net, std::uint64_t rounds, subfed::capacity
   return seen;
 }
 
-/// Gini's coefficient by its first definition: the mean difference of all pairs over twice the
-/// mean.
-double gini_by_pairs(const counts_type& counts) {
-  double differences = 0;
-  double total = 0;
-  for (const auto a : counts) {
-    total += static_cast<double>(a);
-    for (const auto b : counts) differences += static_cast<double>(a > b ? a - b : b - a);
-  }
-  return total == 0 ? 0 : differences / (2 * static_cast<double>(counts.size()) * total);
-}
-
 }  // namespace
 
 TEST_CASE("rolling 3 of 8 nodes forward: counts after 5, 6 and 8 rounds") {
@@ -65,7 +54,7 @@ TEST_CASE("rolling 3 of 8 nodes forward: counts after 5, 6 and 8 rounds") {
   const coverage five = rolled(net, 5, capacity);
   CHECK(counts_of(five, g) == counts_type{1, 2, 3, 3, 3, 2, 1, 0});
   const coverage_summary s = five.summary(g);
-  CHECK(s.nodes == 8);
+  CHECK(s.items == 8);
   CHECK(s.min == 0);
   CHECK(s.max == 3);
   CHECK(s.mean == 15.0 / 8);
@@ -164,7 +153,8 @@ TEST_CASE("rounds since a node was held: 0 in the last round, -1 never") {
   coverage seen(net);
   CHECK(seen.rounds_since(g) == counts_type{-1, -1, -1, -1});
   seen.record(submodel(net, {index_set(4, {2, 1})}));
-  CHECK(seen.rounds_since(g) == counts_type{-1, 0, 0, -1});  // the round is going on
+  CHECK(seen.rounds_since(g) == counts_type{-1, -1, -1, -1});  // the round is going on
+  CHECK(counts_of(seen, g) == counts_type{0, 0, 0, 0});
   seen.end_round();
   CHECK(seen.rounds_since(g) == counts_type{-1, 0, 0, -1});
   seen.record(submodel(net, {index_set(4, {1, 0})}));
@@ -197,59 +187,219 @@ TEST_CASE("of a restricted submodel only the nodes that take part are counted") 
   CHECK(counts_of(seen, classes) == counts_type{1, 0, 2, 1});
 }
 
-TEST_CASE("counts, evenness and first cover are those of a plain list, for any record") {
-  for (std::uint64_t seed = 0; seed < 60; ++seed) {
-    INFO("seed ", seed);
-    seeded random(seed);
-    const oracle::network plan = support::random_network(random);
-    const auto net = support::model_of(plan);
+TEST_CASE("holders, overlap and what two clients share, by hand") {
+  subfed::model net;
+  const auto g = net.group("g", 5);
+  coverage seen(net);
+  CHECK(seen.holders(g).least == 0);
+  seen.record(submodel(net, {index_set(5, {0, 1, 2})}));
+  seen.record(submodel(net, {index_set(5, {2, 1})}));
+  seen.end_round();
+  CHECK(seen.holders(g).overlap == 0);
+  CHECK(seen.holders(g).shared_by_two == 2.0 / 5);  // nodes 1 and 2
+  seen.record(submodel(net, {index_set(5, {4, 2, 1})}));
+  seen.end_round();
+  const auto h = seen.holders(g);
+  CHECK(h.mean == 8.0 / 10);
+  CHECK(h.least == 1);
+  CHECK(h.most == 2);
+  CHECK(h.overlap == 2.0 / 3);        // of 1, 2, 4
+  CHECK(h.shared_by_two == 2.0 / 5);  // one pair, in the first round
+  const auto by_number = seen.holder_counts(g);
+  CHECK(counts_type(by_number.begin(), by_number.end()) == counts_type{4, 4, 2});
+}
+
+TEST_CASE(
+    "rolling sets overlap by L - step nodes, and all clients of a round share their windows") {
+  subfed::model net;
+  const auto g = net.group("g", 20);
+  for (const std::int64_t step : {1, 3, 7, 8, 15}) {
     coverage seen(net);
-    std::vector<counts_type> counts;
-    std::vector<std::optional<std::int64_t>> cover(plan.groups.size());
-    for (const auto extent : plan.groups) counts.emplace_back(static_cast<std::size_t>(extent), 0);
-    const std::int64_t rounds = random.between(1, 6);
-    for (std::int64_t round = 1; round <= rounds; ++round) {
-      const std::int64_t clients = random.between(0, 3);
-      for (std::int64_t c = 0; c < clients; ++c) {
-        const auto holds = support::random_holding(random, plan);
-        seen.record(support::submodel_of(net, holds));
-        for (std::size_t g = 0; g < plan.groups.size(); ++g) {
-          for (const auto node : holds.nodes[g]) {
-            const auto& part = holds.taking_part[g];
-            counts[g][static_cast<std::size_t>(node)] +=
-                std::find(part.begin(), part.end(), node) != part.end();
-          }
-        }
+    for (std::uint64_t j = 0; j < 40; ++j) {
+      for (std::uint64_t c = 0; c < 3; ++c) {
+        seen.record(subfed::draw(net, subfed::rolling{.step = step},
+                                 {.round = j, .client = c, .capacity = 0.4}));
       }
       seen.end_round();
-      for (std::size_t g = 0; g < cover.size(); ++g) {
-        const bool all = std::find(counts[g].begin(), counts[g].end(), 0) == counts[g].end();
-        if (all && !cover[g]) cover[g] = round;
+    }
+    INFO("step ", step);
+    // A window of 8 of 20 meets the next one in front, and behind when the step is over 12.
+    const auto shared = std::max<std::int64_t>(8 - step, 0) + std::max<std::int64_t>(step - 12, 0);
+    CHECK(seen.holders(g).overlap == doctest::Approx(static_cast<double>(shared) / 8));
+    CHECK(seen.holders(g).least == 3);
+    CHECK(seen.holders(g).shared_by_two == doctest::Approx(8.0 / 20));
+  }
+}
+
+namespace {
+
+/// Clients that each hold some nodes of each group, round after round.
+struct record_book {
+  oracle::network plan;
+  subfed::model net;
+  std::vector<std::vector<oracle::holding>> rounds;
+
+  explicit record_book(seeded& random)
+      : plan(support::random_network(random)), net(support::model_of(plan)) {
+    rounds.resize(static_cast<std::size_t>(random.between(1, 7)));
+    for (auto& round : rounds) {
+      const std::int64_t clients = random.between(0, 3);
+      for (std::int64_t c = 0; c < clients; ++c) {
+        round.push_back(support::random_holding(random, plan));
       }
     }
+  }
+  coverage recorded(std::size_t begin, std::size_t end, std::int64_t times) const {
+    coverage seen(net, times);
+    for (std::size_t r = begin; r < end; ++r) {
+      for (const auto& h : rounds[r]) seen.record(support::submodel_of(net, h));
+      seen.end_round();
+    }
+    return seen;
+  }
+};
+
+/// The nodes that a client has taking part, one flag a node.
+std::vector<int> flags(const oracle::network& plan, const oracle::holding& h, std::size_t g) {
+  std::vector<int> out(static_cast<std::size_t>(plan.groups[g]), 0);
+  for (const auto node : h.nodes[g]) {
+    const auto& part = h.taking_part[g];
+    if (std::find(part.begin(), part.end(), node) != part.end()) {
+      out[static_cast<std::size_t>(node)] = 1;
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("all numbers are those of plain lists, for any record") {
+  constexpr std::int64_t times = 3;
+  for (std::uint64_t seed = 0; seed < 80; ++seed) {
+    INFO("seed ", seed);
+    seeded random(seed);
+    const record_book book(random);
+    const coverage seen = book.recorded(0, book.rounds.size(), times);
     counts_type joined;
-    std::optional<std::int64_t> whole = 0;
-    for (std::size_t g = 0; g < counts.size(); ++g) {
+    std::vector<std::optional<std::int64_t>> whole(times, 0);
+    for (std::size_t g = 0; g < book.plan.groups.size(); ++g) {
       const subfed::group_id id(g);
-      CHECK(counts_of(seen, id) == counts[g]);
-      const auto s = seen.summary(id);
-      CHECK(s.nodes == plan.groups[g]);
-      CHECK(s.unseen == std::count(counts[g].begin(), counts[g].end(), 0));
-      CHECK(s.gini == doctest::Approx(gini_by_pairs(counts[g])).epsilon(1e-12));
-      CHECK(s.first_full_cover == cover[g]);
-      if (!counts[g].empty()) {
-        CHECK(s.min == *std::min_element(counts[g].begin(), counts[g].end()));
-        CHECK(s.max == *std::max_element(counts[g].begin(), counts[g].end()));
-        const auto total = std::accumulate(counts[g].begin(), counts[g].end(), std::int64_t{0});
-        CHECK(s.mean ==
-              doctest::Approx(static_cast<double>(total) / static_cast<double>(plan.groups[g])));
+      const auto nodes = static_cast<std::size_t>(book.plan.groups[g]);
+      counts_type counts(nodes, 0), since(nodes, -1), by_number(9, 0);
+      std::vector<std::optional<std::int64_t>> cover(times);
+      std::vector<int> before(nodes, 0);
+      std::int64_t both = 0, later = 0, pairs = 0, shared = 0;
+      for (std::size_t r = 0; r < book.rounds.size(); ++r) {
+        std::vector<int> holders(nodes, 0);
+        for (std::size_t c = 0; c < book.rounds[r].size(); ++c) {
+          const auto own = flags(book.plan, book.rounds[r][c], g);
+          for (std::size_t n = 0; n < nodes; ++n) holders[n] += own[n];
+          for (std::size_t d = 0; d < c; ++d) {
+            const auto other = flags(book.plan, book.rounds[r][d], g);
+            for (std::size_t n = 0; n < nodes; ++n) shared += own[n] * other[n];
+            ++pairs;
+          }
+        }
+        for (std::size_t n = 0; n < nodes; ++n) {
+          counts[n] += holders[n];
+          if (since[n] >= 0) ++since[n];
+          if (holders[n] > 0) since[n] = 0;
+          ++by_number[static_cast<std::size_t>(holders[n])];
+          if (r > 0) later += holders[n] > 0;
+          if (r > 0) both += holders[n] > 0 && before[n] > 0;
+        }
+        before = holders;
+        for (std::int64_t m = 1; m <= times; ++m) {
+          auto& own = cover[static_cast<std::size_t>(m - 1)];
+          const bool all =
+              std::all_of(counts.begin(), counts.end(), [m](auto x) { return x >= m; });
+          if (all && !own) own = static_cast<std::int64_t>(r) + 1;
+        }
       }
-      joined.insert(joined.end(), counts[g].begin(), counts[g].end());
-      whole = whole && cover[g] ? std::optional(std::max(*whole, *cover[g])) : std::nullopt;
+      if (nodes == 0) std::fill(cover.begin(), cover.end(), 0);
+      CHECK(counts_of(seen, id) == counts);
+      CHECK(seen.rounds_since(id) == since);
+      while (by_number.size() > 1 && by_number.back() == 0) by_number.pop_back();
+      const auto found = seen.holder_counts(id);
+      CHECK(counts_type(found.begin(), found.end()) == by_number);
+      const auto h = seen.holders(id);
+      CHECK(h.overlap == (later > 0 ? static_cast<double>(both) / static_cast<double>(later) : 0));
+      CHECK(h.shared_by_two ==
+            doctest::Approx(pairs > 0 && nodes > 0
+                                ? static_cast<double>(shared) / static_cast<double>(pairs) /
+                                      static_cast<double>(nodes)
+                                : 0));
+      CHECK(seen.summary(id).items == book.plan.groups[g]);
+      CHECK(seen.summary(id).first_full_cover == cover[0]);
+      for (std::int64_t m = 1; m <= times; ++m) {
+        auto& all = whole[static_cast<std::size_t>(m - 1)];
+        const auto& own = cover[static_cast<std::size_t>(m - 1)];
+        CHECK(seen.first_cover(id, m) == own);
+        all = all && own ? std::optional(std::max(*all, *own)) : std::nullopt;
+      }
+      joined.insert(joined.end(), counts.begin(), counts.end());
     }
-    CHECK(seen.summary().nodes == static_cast<std::int64_t>(joined.size()));
-    CHECK(seen.summary().gini == doctest::Approx(gini_by_pairs(joined)).epsilon(1e-12));
-    CHECK(seen.summary().first_full_cover == whole);
+    for (std::int64_t m = 1; m <= times; ++m) {
+      CHECK(seen.first_cover(m) == whole[static_cast<std::size_t>(m - 1)]);
+    }
+    CHECK(seen.complete() == whole[times - 1].has_value());
+    CHECK(seen.summary().items == static_cast<std::int64_t>(joined.size()));
+    CHECK(seen.summary().gini == subfed::evenness_of(joined).gini);
+  }
+}
+
+TEST_CASE("neither the order of a round's clients nor their numbers count") {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    INFO("seed ", seed);
+    seeded random(seed);
+    record_book book(random);
+    const std::string before = subfed::to_text(book.recorded(0, book.rounds.size(), 2));
+    for (auto& round : book.rounds) random.shuffle(round);
+    coverage seen(book.net, 2);
+    std::uint64_t client = 1000;
+    for (const auto& round : book.rounds) {
+      for (const auto& h : round) {
+        seen.record(support::submodel_of(book.net, h, {.client = --client}));
+      }
+      seen.end_round();
+    }
+    CHECK(subfed::to_text(seen) == before);
+  }
+}
+
+TEST_CASE(
+    "shards of rounds append, and shards of a round's clients merge, to what one would record") {
+  for (std::uint64_t seed = 100; seed < 160; ++seed) {
+    INFO("seed ", seed);
+    seeded random(seed);
+    const record_book book(random);
+    const std::size_t end = book.rounds.size();
+    const coverage one = book.recorded(0, end, 3);
+    const auto cut = static_cast<std::size_t>(random.between(0, static_cast<std::int64_t>(end)));
+    coverage joined = book.recorded(0, cut, 3);
+    joined.append(book.recorded(cut, end, 3));
+    CHECK(subfed::to_text(joined) == subfed::to_text(one));
+    CHECK(joined.complete() == one.complete());
+
+    coverage central(book.net, 3);
+    for (const auto& round : book.rounds) {
+      coverage shards[] = {coverage(book.net, 3), coverage(book.net, 3)};
+      for (const auto& h : round) {
+        shards[random.between(0, 1)].record(support::submodel_of(book.net, h));
+      }
+      for (const auto& shard : shards) central.merge(shard);
+      central.end_round();
+    }
+    CHECK(subfed::to_text(central) == subfed::to_text(one));
+
+    coverage twice = one;
+    twice.append(twice);
+    CHECK(twice.rounds() == 2 * one.rounds());
+    for (std::size_t g = 0; g < book.plan.groups.size(); ++g) {
+      const auto counts = one.counts(subfed::group_id(g));
+      const auto doubled = twice.counts(subfed::group_id(g));
+      for (std::size_t n = 0; n < counts.size(); ++n) CHECK(doubled[n] == 2 * counts[n]);
+    }
   }
 }
 
@@ -260,7 +410,7 @@ TEST_CASE("the summary of all groups leaves out those that no scheme cuts") {
   coverage seen(net);
   seen.record(subfed::draw(net, subfed::prefix{}, {.capacity = 0.5}));
   seen.end_round();
-  CHECK(seen.summary().nodes == 4);
+  CHECK(seen.summary().items == 4);
   CHECK(seen.summary().unseen == 2);
   CHECK(seen.summary().gini == seen.summary(g).gini);
 }
@@ -269,14 +419,14 @@ TEST_CASE("a group without nodes, and a model without groups, are covered and ev
   subfed::model net;
   const auto g = net.group("nobody", 0);
   coverage seen(net);
-  CHECK(seen.summary(g).nodes == 0);
+  CHECK(seen.summary(g).items == 0);
   CHECK(seen.summary(g).unseen_share == 0);
   seen.end_round();
   CHECK(seen.summary(g).gini == 0);
   CHECK(seen.summary(g).min == 0);
-  CHECK(seen.summary(g).first_full_cover == std::optional<std::int64_t>(1));
+  CHECK(seen.summary(g).first_full_cover == std::optional<std::int64_t>(0));  // nothing to hold
   const coverage none{subfed::model()};
-  CHECK(none.summary().nodes == 0);
+  CHECK(none.summary().items == 0);
 }
 
 TEST_CASE("a submodel of another model, or a group that is not there, is refused; counts stay") {
@@ -290,7 +440,37 @@ TEST_CASE("a submodel of another model, or a group that is not there, is refused
         "subfed: coverage: the submodel is of another model");
   CHECK(message_of([&] { seen.counts(subfed::group_id(1)); }) ==
         "subfed: model: group number 1 is not of this model, which has 1");
+  seen.end_round();
   CHECK(counts_of(seen, g) == counts_type{0, 1, 0});
-  seen.record(submodel(net, {index_set(3, {1, 2})}));
-  CHECK(counts_of(seen, g) == counts_type{0, 2, 1});
+}
+
+TEST_CASE("what does not belong together is not joined, and covers are kept as often as asked") {
+  subfed::model net;
+  const auto g = net.group("g", 3);
+  subfed::model other;
+  other.group("g", 4);
+  CHECK(message_of([&] { coverage(net, 0); }) ==
+        "subfed: coverage: first covers are asked for up to 0 times, expected at least 1");
+  coverage seen(net, 2);
+  const std::string before = subfed::to_text(seen);
+  CHECK(message_of([&] { seen.append(coverage(other, 2)); }) ==
+        "subfed: coverage: what is to be joined is of another model");
+  CHECK(message_of([&] { seen.merge(coverage(net, 1)); }) ==
+        "subfed: coverage: what is to be joined keeps first covers up to 1 times, expected 2");
+  coverage ended(net, 2);
+  ended.end_round();
+  CHECK(
+      message_of([&] { seen.merge(ended); }) ==
+      "subfed: coverage: the shard to merge has ended 1 rounds, expected clients of one going on");
+  for (const std::int64_t m : {0, 3}) {
+    CHECK(message_of([&] { seen.first_cover(g, m); }) ==
+          "subfed: coverage: the first cover " + std::to_string(m) +
+              " times is asked for, but covers are kept for 1 to 2 times");
+    CHECK(message_of([&] { seen.first_cover(m); }) != "nothing was thrown");
+  }
+  CHECK(subfed::to_text(seen) == before);
+  seen.record(submodel::full(net));
+  CHECK(message_of([&] { seen.append(ended); }) ==
+        "subfed: coverage: 1 clients of a round that has not ended are recorded; end it before "
+        "appending");
 }

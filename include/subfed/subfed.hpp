@@ -6,13 +6,17 @@
 #include <subfed/average_cohort.hpp>
 #include <subfed/average_options.hpp>
 #include <subfed/capacity.hpp>
+#include <subfed/cohort_model.hpp>
 #include <subfed/config.hpp>
 #include <subfed/cost.hpp>
 #include <subfed/coverage.hpp>
+#include <subfed/coverage_by_class.hpp>
+#include <subfed/coverage_text.hpp>
 #include <subfed/coverage_theory.hpp>
 #include <subfed/describe.hpp>
 #include <subfed/draw.hpp>
 #include <subfed/error.hpp>
+#include <subfed/evenness.hpp>
 #include <subfed/executor.hpp>
 #include <subfed/index_set.hpp>
 #include <subfed/layers.hpp>
@@ -24,6 +28,8 @@
 #include <subfed/layers/normalization.hpp>
 #include <subfed/layers/recurrent.hpp>
 #include <subfed/model.hpp>
+#include <subfed/overlap.hpp>
+#include <subfed/parameter_coverage.hpp>
 #include <subfed/philox.hpp>
 #include <subfed/scalar.hpp>
 #include <subfed/scatter.hpp>

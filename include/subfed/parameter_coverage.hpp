@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: MIT
+/// How evenly the parameters of a model get trained. A weight between two layers is trained only when
+/// a client holds the nodes at both of its ends.
+#pragma once
+
+#include <subfed/coverage.hpp>
+#include <subfed/detail/holding_log.hpp>
+#include <subfed/detail/joint_counts.hpp>
+#include <subfed/detail/joint_groups.hpp>
+#include <subfed/evenness.hpp>
+#include <subfed/submodel.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace subfed::inline v0 {
+
+/// Counts how often each parameter is held, exactly and without a tensor of counts: it keeps the
+/// distinct submodels and who held which, and derives counts from the runs of their sets when asked.
+/// record() every client's submodel of a round, then end_round(). Questions are answered over the
+/// rounds that have ended.
+///
+/// Of a restricted submodel (see submodel::restricted) only the nodes that take part are counted.
+/// Shards join without loss: append() takes the rounds that follow, merge() the clients that other
+/// servers recorded of the same rounds. coverage_text.hpp writes and reads it.
+///
+/// Cost  record: O(runs log(distinct submodels)). 4 bytes a client and round, and 16 bytes a run of
+///       each distinct set: bounded for static and rolling sets, growing with the rounds for random
+///       ones.
+class parameter_coverage {
+ public:
+  explicit parameter_coverage(model net) : model_(std::move(net)), log_(model_.groups().size()) {}
+
+  /// The model whose parameters are counted.
+  const model& parent() const noexcept { return model_; }
+
+  /// Counts a client of the round that is going on.
+  ///
+  /// Throws  error when the submodel is of another model.
+  void record(const submodel& sub) {
+    if (!(sub.parent() == model_)) {
+      detail::fail("subfed: parameter_coverage: the submodel is of another model");
+    }
+    std::vector<detail::node_ranges> sets;
+    for (std::size_t g = 0; g < model_.groups().size(); ++g) {
+      sets.push_back(detail::ranges_of(sub.runs(group_id(g))));
+    }
+    log_.record(std::move(sets));
+  }
+  void end_round() { log_.end_round(); }
+
+  /// The rounds of `later` come behind those recorded here.
+  ///
+  /// Throws  error for another model, or while a round is going on here.
+  void append(const parameter_coverage& later) {
+    check_like(later);
+    if (log_.open() != log_.entries().size()) {
+      detail::fail(
+          "subfed: parameter_coverage: clients of a round that has not ended are recorded; "
+          "end it before appending");
+    }
+    const detail::holding_log theirs = later.log_;  // later may be *this
+    for (std::size_t r = 0; r <= theirs.rounds(); ++r) {
+      copy(theirs, r, log_);
+      if (r < theirs.rounds()) log_.end_round();
+    }
+  }
+
+  /// The clients of the shard's rounds took part in the same rounds here.
+  ///
+  /// Throws  error for another model or another number of rounds.
+  void merge(const parameter_coverage& shard) {
+    check_like(shard);
+    if (shard.rounds() != rounds()) {
+      detail::fail("subfed: parameter_coverage: the shard to merge has " +
+                   std::to_string(shard.rounds()) + " rounds, expected " +
+                   std::to_string(rounds()));
+    }
+    detail::holding_log joined(model_.groups().size());
+    for (std::size_t r = 0; r <= log_.rounds(); ++r) {
+      copy(log_, r, joined);
+      copy(shard.log_, r, joined);
+      if (r < log_.rounds()) joined.end_round();
+    }
+    log_ = std::move(joined);
+  }
+
+  /// Rounds that have ended.
+  std::int64_t rounds() const noexcept { return static_cast<std::int64_t>(log_.rounds()); }
+  /// Different submodels that clients have held.
+  std::int64_t distinct_submodels() const noexcept {
+    return static_cast<std::int64_t>(log_.submodels().size());
+  }
+
+  /// How often one parameter was held.
+  ///
+  /// Throws  error unless the index is inside the tensor.
+  std::int64_t count(tensor_id tensor, std::span<const std::int64_t> index) const {
+    const auto nodes = nodes_of(tensor, index);
+    std::vector<bool> holds;
+    for (std::size_t s = 0; s < log_.submodels().size(); ++s) {
+      const auto& sets = log_.submodels()[s];
+      holds.push_back(std::all_of(nodes.begin(), nodes.end(), [&](const auto& at) {
+        const auto& ranges = log_.sets(at.first)[sets[at.first]];
+        return std::any_of(ranges.begin(), ranges.end(), [&](const auto& range) {
+          return at.second >= range.first && at.second < range.second;
+        });
+      }));
+    }
+    std::int64_t out = 0;
+    for (const auto e : log_.ended()) out += holds[e];
+    return out;
+  }
+
+  /// Parameters by how often they were held: of a tensor, or of all tensors.
+  ///
+  /// Cost  For each pair of groups that tensors bind, distinct submodels times (nodes of one group)
+  ///       times (runs of the other), and the different pairs of nodes.
+  count_histogram histogram(tensor_id tensor) const { return histogram_of(joints(tensor)); }
+  count_histogram histogram() const { return histogram_of(joints()); }
+
+  /// Evenness over the parameters of a tensor, or of all tensors.
+  coverage_summary summary(tensor_id tensor) const {
+    return {evenness_of(histogram(tensor)), first_cover(tensor, 1)};
+  }
+  coverage_summary summary() const { return {evenness_of(histogram()), first_cover(1)}; }
+
+  /// Rounds after which every parameter had been held m times; empty while some have not.
+  ///
+  /// Throws  error when m < 1.
+  /// Cost    For each pair of groups, (different nodes of one group) times (clients until then).
+  std::optional<std::int64_t> first_cover(tensor_id tensor, std::int64_t m) const {
+    return first_cover_of(joints(tensor), m);
+  }
+  std::optional<std::int64_t> first_cover(std::int64_t m) const {
+    return first_cover_of(joints(), m);
+  }
+
+  /// Smallest positive number of clients that held a parameter in one round, over all parameters and
+  /// rounds; 0 when nothing was held.
+  std::int64_t least_holders() const {
+    std::int64_t least = 0;
+    const detail::joint_groups all = joints();
+    std::vector<holding_number> round;
+    std::map<std::vector<holding_number>, bool> seen;
+    for (std::size_t r = 0; r < log_.rounds(); ++r) {
+      round.assign(log_.entries(r).begin(), log_.entries(r).end());
+      std::sort(round.begin(), round.end());
+      if (!seen.try_emplace(round, true).second) continue;
+      for (const auto& [groups, elements] : all) {
+        const detail::joint_counts counts(model_, log_, groups, round);
+        counts.for_each([&](std::int64_t holders, std::int64_t nodes) {
+          if (holders > 0 && nodes > 0 && (least == 0 || holders < least)) least = holders;
+        });
+      }
+    }
+    return least;
+  }
+
+ private:
+  friend struct detail::coverage_access;
+  using holding_number = detail::holding_log::number;
+
+  void check_like(const parameter_coverage& other) const {
+    if (other.model_ == model_) return;
+    detail::fail("subfed: parameter_coverage: what is to be joined is of another model");
+  }
+  static void copy(const detail::holding_log& from, std::size_t round, detail::holding_log& to) {
+    for (const auto e : from.entries(round)) to.record(from.sets_of(e));
+  }
+
+  detail::joint_groups joints(tensor_id tensor) const {
+    detail::joint_groups out;
+    detail::add_joint_groups(model_[tensor], out);
+    return out;
+  }
+  detail::joint_groups joints() const {
+    detail::joint_groups out;
+    for (const auto& tensor : model_.tensors()) detail::add_joint_groups(tensor, out);
+    return out;
+  }
+
+  count_histogram histogram_of(const detail::joint_groups& joints) const {
+    count_histogram out;
+    for (const auto& [groups, elements] : joints) {
+      const detail::joint_counts counts(model_, log_, groups, log_.ended());
+      counts.for_each([&, per_choice = elements](std::int64_t times, std::int64_t nodes) {
+        if (nodes > 0) out[times] += nodes * per_choice;
+      });
+    }
+    return out;
+  }
+
+  std::optional<std::int64_t> first_cover_of(const detail::joint_groups& joints,
+                                             std::int64_t m) const {
+    if (m < 1) {
+      detail::fail("subfed: parameter_coverage: the first cover " + std::to_string(m) +
+                   " times is asked for, expected at least 1");
+    }
+    std::int64_t latest = 0;
+    for (const auto& [groups, elements] : joints) {
+      const detail::joint_counts counts(model_, log_, groups, log_.ended());
+      bool held = true;
+      counts.for_each([&](std::int64_t times, std::int64_t nodes) {
+        held = held && (times >= m || nodes == 0);
+      });
+      if (!held) return std::nullopt;
+      std::size_t last = 0;
+      bool any = false;
+      counts.for_each_reached(m, [&](std::size_t entry) {
+        last = (std::max)(last, entry);
+        any = true;
+      });
+      if (any) latest = (std::max)(latest, round_of(last) + 1);
+    }
+    return latest;
+  }
+  std::int64_t round_of(std::size_t entry) const {
+    std::size_t low = 0;
+    std::size_t high = log_.rounds();
+    while (high - low > 1) {  // the last round that begins at or before the entry
+      const std::size_t middle = low + (high - low) / 2;
+      const auto before =
+          static_cast<std::size_t>(log_.entries(middle).data() - log_.entries().data());
+      (before <= entry ? low : high) = middle;
+    }
+    return static_cast<std::int64_t>(low);
+  }
+
+  /// The nodes that decide about one element: pairs of a group and a node of it.
+  std::vector<std::pair<std::size_t, std::int64_t>> nodes_of(
+      tensor_id tensor, std::span<const std::int64_t> index) const {
+    const auto& info = model_[tensor];
+    bool inside = index.size() == info.extents.size();
+    for (std::size_t r = 0; inside && r < index.size(); ++r) {
+      inside = index[r] >= 0 && index[r] < info.extents[r];
+    }
+    if (!inside) {
+      detail::fail("subfed: parameter_coverage: index " + detail::shape_text(index) +
+                   " is asked of tensor '" + info.name + "' of shape " +
+                   detail::shape_text(info.extents));
+    }
+    std::vector<std::pair<std::size_t, std::int64_t>> out;
+    for (std::size_t r = 0; r < index.size(); ++r) {
+      std::int64_t at = index[r];
+      for (const dimension::part& p : info.dimensions[r].parts()) {
+        const bool bound = p.group != dimension::no_group;
+        const std::int64_t nodes = bound ? model_.groups()[p.group].extent : p.whole;
+        const std::int64_t extent = p.repeat * nodes * p.block;
+        if (at < extent) {
+          if (bound) out.emplace_back(p.group, at / p.block % nodes);
+          break;
+        }
+        at -= extent;
+      }
+    }
+    return out;
+  }
+
+  model model_;
+  detail::holding_log log_;
+};
+
+}  // namespace subfed::inline v0
