@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// What clients of the library's own schemes hold, counted, against theory. Seeds are fixed, so a green
-// test stays green; had they been drawn, one of the checks here would be red by chance with a
-// probability below 1e-6: 6 distributions at 2e-8 each, 26 means at 6 standard errors, which a normal
-// variable passes with 2e-9 and the skewest mean here with less than 2e-8.
+// What clients of the library's own schemes hold, counted, against theory. Seeds are fixed, so a
+// green test stays green; had they been drawn, one of the checks here would be red by chance with a
+// probability below 1e-6: 6 distributions at 2e-8 each, 26 means at 6 standard errors, which a
+// normal variable passes with 2e-9 and the skewest mean here with less than 2e-8.
 #include <subfed/coverage_theory.hpp>
 
 #include <subfed/philox.hpp>

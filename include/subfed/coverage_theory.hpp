@@ -4,6 +4,7 @@
 
 #include <subfed/theory/chosen_indices.hpp>
 #include <subfed/theory/cover_bounds.hpp>
+#include <subfed/theory/parameters.hpp>
 #include <subfed/theory/random_counts.hpp>
 #include <subfed/theory/random_cover.hpp>
 #include <subfed/theory/random_round.hpp>

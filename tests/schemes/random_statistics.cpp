@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Whether random sets are as random as theory takes them to be: counts of many draws against what is
-// expected of independent uniform sets. Seeds are fixed, so a green test stays green; had they been
-// drawn, one of the checks here would be red by chance with a probability below 1e-6.
+// Whether random sets are as random as theory takes them to be: counts of many draws against what
+// is expected of independent uniform sets. Seeds are fixed, so a green test stays green; had they
+// been drawn, one of the checks here would be red by chance with a probability below 1e-6.
 #include <subfed/schemes/random.hpp>
 
 #include <support/checks.hpp>
@@ -64,9 +64,9 @@ index_set draw(const source& from, std::uint64_t i, std::int64_t extent, std::in
 }
 
 /// Checks a sum that is chi-square distributed: P(X >= d + 2 sqrt(20 d) + 40) and
-/// P(X <= d - 2 sqrt(20 d)) are below e^-20 each (Laurent and Massart 2000, Lemma 1); the 107 checks
-/// of this file together are red by chance with 4.4e-7. A sum too small is a fault as well:
-/// sets that avoid each other.
+/// P(X <= d - 2 sqrt(20 d)) are below e^-20 each (Laurent and Massart 2000, Lemma 1); one of the 107
+/// such checks of this file is red by chance with 4.4e-7. A sum too small is a fault as well: sets
+/// that avoid each other.
 void check_chi_square(double sum, double freedom) {
   CHECK(sum < freedom + 2 * std::sqrt(20 * freedom) + 40);
   CHECK(sum > freedom - 2 * std::sqrt(20 * freedom));

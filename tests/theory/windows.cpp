@@ -22,7 +22,7 @@ using counts_type = std::vector<std::int64_t>;
 
 namespace {
 
-/// Round by round, node by node, with the scheme itself: the window of each round of 0 .. rounds - 1.
+/// Counts what the scheme itself holds, round by round.
 void walk(std::int64_t extent, const held_window& w, std::int64_t rounds, counts_type& counts) {
   if (w.kept == 0) return;
   const subfed::rolling scheme{.step = w.step, .phase = w.phase};

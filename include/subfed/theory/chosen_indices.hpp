@@ -141,10 +141,10 @@ struct last_of_poisson_processes {
 /// for m > 1.
 ///
 /// Throws    error unless 1 <= I <= 2^53 and 1 <= m <= 1000000.
-/// Numerics  Relative error of the mean below 1e-13 for m = 1 and below 1e-12 for m <= 1000 and
-///           I <= 10^9; beyond, about 1e-16 m log(m). Of the variance below 1e-10. The integral is the mean of a density; the
-///           trapezoidal rule, which converges exponentially for it, is taken with half the step
-///           until that changes nothing.
+/// Numerics  Relative error of the mean below 1e-13 for m = 1, below 1e-12 for m <= 1000 and
+///           I <= 10^9, beyond about 1e-16 m log(m); of the variance below 1e-10. The integral is
+///           the mean of a density; the trapezoidal rule, which converges exponentially for it, is
+///           taken with half the step until that changes nothing.
 /// Cost      m = 1: O(1). m > 1: some thousand sums of up to m terms.
 inline round_moments rounds_until_chosen(std::int64_t indices, std::int64_t times = 1) {
   detail::check_indices("rounds_until_chosen", indices, 1, times);
