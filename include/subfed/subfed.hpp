@@ -42,6 +42,9 @@
 #include <subfed/selective_average.hpp>
 #include <subfed/slice.hpp>
 #include <subfed/submodel.hpp>
+#include <subfed/systems/nested.hpp>
+#include <subfed/systems/ordered_dropout.hpp>
+#include <subfed/systems/server_optimizer.hpp>
 #include <subfed/tensor_view.hpp>
 #include <subfed/theory/chosen_indices.hpp>
 #include <subfed/theory/cover_bounds.hpp>
