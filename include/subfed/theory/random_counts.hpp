@@ -134,8 +134,8 @@ inline expected_counts random_counts(const random_round& round, std::int64_t rou
   constexpr double pi = 3.14159265358979323846;
   double sum = variance / 2;
   for (double i = 1; i <= points; ++i) {
-    const double half = std::sin(pi * i / (2 * points));
-    const double x = 2 * half * half;  // 1 - cos
+    const double sine = std::sin(pi * i / (2 * points));
+    const double x = 2 * sine * sine;  // 1 - cos
     double log_size = 0;
     double sign = 1;
     for (const double each : apart) {
