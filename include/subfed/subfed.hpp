@@ -28,6 +28,7 @@
 #include <subfed/layers/normalization.hpp>
 #include <subfed/layers/recurrent.hpp>
 #include <subfed/model.hpp>
+#include <subfed/model_slice.hpp>
 #include <subfed/overlap.hpp>
 #include <subfed/parameter_coverage.hpp>
 #include <subfed/philox.hpp>
@@ -42,6 +43,8 @@
 #include <subfed/selective_average.hpp>
 #include <subfed/slice.hpp>
 #include <subfed/submodel.hpp>
+#include <subfed/systems/feddrop.hpp>
+#include <subfed/systems/feddrop_budget.hpp>
 #include <subfed/systems/nested.hpp>
 #include <subfed/systems/ordered_dropout.hpp>
 #include <subfed/systems/server_optimizer.hpp>
