@@ -48,6 +48,7 @@
 #include <subfed/systems/nested.hpp>
 #include <subfed/systems/ordered_dropout.hpp>
 #include <subfed/systems/server_optimizer.hpp>
+#include <subfed/systems/trajectory_similarity.hpp>
 #include <subfed/tensor_view.hpp>
 #include <subfed/theory/chosen_indices.hpp>
 #include <subfed/theory/cover_bounds.hpp>
