@@ -2,8 +2,10 @@
 #include <subfed/systems/nested.hpp>
 
 #include <subfed/draw.hpp>
+#include <subfed/scatter.hpp>
 #include <subfed/schemes/prefix.hpp>
 #include <subfed/schemes/rolling.hpp>
+#include <subfed/slice.hpp>
 #include <support/checks.hpp>
 #include <support/views.hpp>
 

@@ -4,7 +4,9 @@
 #include <subfed/average_cohort.hpp>
 #include <subfed/draw.hpp>
 #include <subfed/layers/linear.hpp>
+#include <subfed/scatter.hpp>
 #include <subfed/schemes/prefix.hpp>
+#include <subfed/slice.hpp>
 #include <subfed/systems/nested.hpp>
 #include <support/checks.hpp>
 #include <support/views.hpp>
