@@ -15,7 +15,8 @@ using counts_type = std::vector<std::int64_t>;
 
 namespace {
 
-/// Gini's coefficient by its first definition: the mean difference of all pairs over twice the mean.
+/// Gini's coefficient by its first definition: the mean difference of all pairs over twice the
+/// mean.
 double gini_by_pairs(const counts_type& counts) {
   double differences = 0;
   double total = 0;

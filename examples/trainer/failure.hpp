@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: MIT
-/// What the trainer throws when it cannot go on: one sentence for the person at the terminal.
+/// What the trainer throws when it cannot go on.
 #pragma once
 
-#include <stdexcept>
+#include <common/failure.hpp>
 
 namespace trainer {
 
-class failure : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
+using common::failure;
 
 }  // namespace trainer

@@ -6,8 +6,8 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
 #include <cmath>
+#include <common/text.hpp>
 #include <thread>
 
 #include "failure.hpp"
@@ -16,24 +16,8 @@
 namespace trainer {
 namespace {
 
-template <class T>
-std::optional<T> number(std::string_view text) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
-std::vector<std::string> pieces(const std::string& text) {
-  std::vector<std::string> out;
-  std::size_t from = 0;
-  while (true) {
-    const std::size_t comma = text.find(',', from);
-    out.push_back(CLI::detail::trim_copy(text.substr(from, comma - from)));
-    if (comma == std::string::npos) return out;
-    from = comma + 1;
-  }
-}
+using common::number;
+using common::pieces;
 
 void require(bool holds, std::string_view option, std::string_view expected, double found) {
   if (!holds) throw failure(fmt::format("{} is {}, but {} is expected.", option, found, expected));
@@ -73,29 +57,6 @@ std::vector<subfed::capacity> options::capacity_values() const {
   std::vector<subfed::capacity> values;
   for (const share& s : capacities) values.push_back(s.capacity);
   return values;
-}
-
-subfed::capacity parse_capacity(std::string_view text) {
-  const auto refuse = [&](std::string_view why) {
-    return failure(
-        fmt::format("The capacity \"{}\" {}; a capacity is a fraction such as 1/4 or a "
-                    "decimal number, more than 0 and at most 1.",
-                    text, why));
-  };
-  const std::size_t slash = text.find('/');
-  try {
-    if (slash == std::string_view::npos) {
-      const auto value = number<double>(text);
-      if (!value) throw refuse("is no number");
-      return subfed::capacity(*value);
-    }
-    const auto numerator = number<std::int64_t>(text.substr(0, slash));
-    const auto denominator = number<std::int64_t>(text.substr(slash + 1));
-    if (!numerator || !denominator) throw refuse("is no fraction of whole numbers");
-    return subfed::capacity::ratio(*numerator, *denominator);
-  } catch (const subfed::error&) {
-    throw refuse("is out of range");
-  }
 }
 
 std::optional<options> parse_options(int argc, const char* const* argv) {

@@ -2,6 +2,7 @@
 /// The command line.
 #pragma once
 
+#include <common/text.hpp>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -45,10 +46,7 @@ struct options {
   std::vector<subfed::capacity> capacity_values() const;
 };
 
-/// One capacity: a decimal number or a fraction of integers, in (0, 1].
-///
-/// Throws  failure that quotes the text.
-subfed::capacity parse_capacity(std::string_view text);
+using common::parse_capacity;
 
 /// Reads the command line; empty when it asked for help, which has been printed then.
 ///

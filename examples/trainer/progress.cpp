@@ -2,16 +2,14 @@
 #include "progress.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cmath>
-#include <cstdio>
 
 namespace trainer {
 
 live_line::live_line(std::span<const method> methods, std::span<const subfed::capacity> capacities,
                      std::int64_t rounds)
-    : rounds_(rounds), on_terminal_(isatty(STDERR_FILENO) == 1) {
+    : rounds_(rounds) {
   for (const method& m : methods) {
     names_.push_back(m.name);
     // Convolutions cost the square of the share, and every step has its fixed costs.
@@ -24,26 +22,17 @@ live_line::live_line(std::span<const method> methods, std::span<const subfed::ca
   }
 }
 
-live_line::~live_line() { clear(); }
-
 void live_line::show(std::size_t method, std::int64_t round, double train_loss,
                      const evaluation* on_test) {
   if (method != shown_method_) accuracy_ = "-";
   shown_method_ = method;
   if (on_test != nullptr) accuracy_ = fmt::format("{:.1f} %", 100 * on_test->accuracy);
-  if (!on_terminal_ && on_test == nullptr) return;
+  if (!line_.on_terminal() && on_test == nullptr) return;
 
   const auto left = std::llround(std::ceil(seconds_left(method, round)));
-  const std::string line = fmt::format(
-      "{} ({} of {})  round {} of {}  accuracy {}  loss {:.3f}  {}:{:02} left", names_[method],
-      method + 1, names_.size(), round, rounds_, accuracy_, train_loss, left / 60, left % 60);
-  if (on_terminal_) {
-    fmt::print(stderr, "\r{:<{}}", line, width_);
-    width_ = line.size();
-  } else {
-    fmt::print(stderr, "{}\n", line);
-  }
-  std::fflush(stderr);
+  line_.show(fmt::format("{} ({} of {})  round {} of {}  accuracy {}  loss {:.3f}  {}:{:02} left",
+                         names_[method], method + 1, names_.size(), round, rounds_, accuracy_,
+                         train_loss, left / 60, left % 60));
 }
 
 double live_line::seconds_left(std::size_t method, std::int64_t round) const {
@@ -56,10 +45,6 @@ double live_line::seconds_left(std::size_t method, std::int64_t round) const {
   const auto elapsed =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   return elapsed * (all - done) / done;
-}
-
-void live_line::clear() {
-  if (on_terminal_ && width_ != 0) fmt::print(stderr, "\r{:<{}}\r", "", width_);
 }
 
 }  // namespace trainer

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <common/rewritten_line.hpp>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -19,24 +20,19 @@ class live_line {
  public:
   live_line(std::span<const method> methods, std::span<const subfed::capacity> capacities,
             std::int64_t rounds);
-  ~live_line();
-  live_line(const live_line&) = delete;
-  live_line& operator=(const live_line&) = delete;
 
   /// `method` counts from 0; `on_test` is null in rounds without an evaluation.
   void show(std::size_t method, std::int64_t round, double train_loss, const evaluation* on_test);
 
  private:
   double seconds_left(std::size_t method, std::int64_t round) const;
-  void clear();
 
   std::vector<std::string> names_;
   std::vector<double> work_;  // of each method, in an arbitrary unit
   std::int64_t rounds_;
-  bool on_terminal_;
   std::size_t shown_method_ = 0;
   std::string accuracy_ = "-";
-  std::size_t width_ = 0;
+  common::rewritten_line line_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 

@@ -2,34 +2,16 @@
 #include "report.hpp"
 
 #include <fmt/format.h>
-#include <spawn.h>
-#include <sys/wait.h>
 
 #include <algorithm>
-#include <fstream>
-#include <string_view>
-
-#include "failure.hpp"
-
-extern char** environ;
 
 namespace trainer {
 namespace {
 
-void write_file(const std::filesystem::path& path, std::string_view text) {
-  std::filesystem::path unfinished = path;
-  unfinished += ".unfinished";
-  std::ofstream file(unfinished, std::ios::binary | std::ios::trunc);
-  file.write(text.data(), static_cast<std::streamsize>(text.size()));
-  file.close();
-  std::error_code error;
-  if (file) std::filesystem::rename(unfinished, path, error);
-  if (!file || error) {
-    std::error_code ignored;
-    std::filesystem::remove(unfinished, ignored);
-    throw failure(fmt::format("{} cannot be written.", path.string()));
-  }
-}
+using common::bound_colours;
+using common::colours;
+using common::quoted;
+using common::write_file;
 
 std::string held(const holdings& counted) {
   if (!counted.any_client) return "-";
@@ -39,30 +21,6 @@ std::string never(const holdings& counted) {
   if (!counted.any_client) return "-";
   return fmt::format("{:.1f}", 100 * counted.summary.unseen_share);
 }
-
-/// Runs a program found in PATH and waits for it; false when there is none or it fails.
-bool run_program(const std::string& program, const std::string& argument) {
-  std::string name = program, first = argument;
-  char* arguments[] = {name.data(), first.data(), nullptr};
-  pid_t child = 0;
-  if (posix_spawnp(&child, name.c_str(), nullptr, nullptr, arguments, environ) != 0) return false;
-  int status = 0;
-  if (waitpid(child, &status, 0) != child) return false;
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
-
-/// In single quotes, where gnuplot knows no other escape.
-std::string quoted(std::string text) {
-  for (std::size_t at = text.find('\''); at != std::string::npos; at = text.find('\'', at + 2)) {
-    text.insert(at, 1, '\'');
-  }
-  return "'" + text + "'";
-}
-
-// Okabe and Ito's colours, which people with any colour vision can tell apart.
-constexpr const char* colours[] = {"#0072B2", "#D55E00", "#009E73",
-                                   "#CC79A7", "#56B4E9", "#E69F00"};
-constexpr const char* bound_colours[] = {"#222222", "#999999"};
 
 std::string gnuplot_script(std::span<const method_result> results, const std::string& subtitle,
                            const std::filesystem::path& picture) {
@@ -144,22 +102,6 @@ std::string table(std::span<const method_result> results) {
   return out;
 }
 
-void prepare_folder(const std::filesystem::path& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (!error) {
-    try {
-      const auto probe = folder / "probe";
-      write_file(probe, "");
-      std::filesystem::remove(probe, error);
-      return;
-    } catch (const failure&) {
-    }
-  }
-  throw failure(fmt::format("Files cannot be written to the folder {}; --out takes another.",
-                            folder.string()));
-}
-
 void write_csv(const method_result& result, const std::filesystem::path& folder) {
   std::string rounds = "round,accuracy,test_loss,local_accuracy,train_loss\n";
   for (const history_entry& e : result.history) {
@@ -178,11 +120,7 @@ std::filesystem::path draw_picture(std::span<const method_result> results,
                                    const std::string& subtitle,
                                    const std::filesystem::path& folder) {
   const auto picture = folder / "picture.svg";
-  const auto script = folder / "picture.gp";
-  std::error_code ignored;
-  std::filesystem::remove(picture, ignored);  // an older one must not pass for this run's
-  write_file(script, gnuplot_script(results, subtitle, picture));
-  return run_program("gnuplot", script.string()) ? picture : std::filesystem::path();
+  return common::draw(gnuplot_script(results, subtitle, picture), picture);
 }
 
 }  // namespace trainer

@@ -2,6 +2,7 @@
 /// Results as a table, as CSV files and as a picture.
 #pragma once
 
+#include <common/output.hpp>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -13,10 +14,7 @@ namespace trainer {
 /// The comparison, a line a method.
 std::string table(std::span<const method_result> results);
 
-/// Makes sure that files can be written to the folder, before hours are spent on what goes there.
-///
-/// Throws  failure when they cannot.
-void prepare_folder(const std::filesystem::path& folder);
+using common::prepare_folder;
 
 /// Writes <method>.csv, accuracy over rounds, and <method>-nodes.csv, how often each node was held.
 /// Each file appears complete or not at all.

@@ -42,8 +42,8 @@ struct holder_summary {
 /// then end_round().
 ///
 /// Of a restricted submodel (see submodel::restricted) only the nodes that take part are counted.
-/// Shards join without loss: append() takes the rounds that follow, merge() the clients that another
-/// server recorded of the same round. coverage_text.hpp writes and reads it.
+/// Shards join without loss: append() takes the rounds that follow, merge() the clients that
+/// another server recorded of the same round. coverage_text.hpp writes and reads it.
 ///
 /// Cost  record: O(runs). end_round: O(nodes). 24 + 8 `times` bytes a node.
 class coverage {
@@ -167,7 +167,9 @@ class coverage {
     }
     return latest;
   }
-  /// Whether every node of the groups that schemes cut has been held times() times. Cost: O(groups).
+  /// Whether every node of the groups that schemes cut has been held times() times.
+  ///
+  /// Cost  O(groups).
   bool complete() const {
     for (std::size_t g = 0; g < groups_.size(); ++g) {
       if (model_.groups()[g].cut != cut::never && groups_[g].unfinished != 0) return false;

@@ -250,8 +250,8 @@ inline std::string to_text(const coverage& seen) {
   return out;
 }
 
-/// As to_text of one coverage, with "classes <number>" behind the times, and the last part first for
-/// all clients, then for each class.
+/// As to_text of one coverage, with "classes <number>" behind the times, and the last part first
+/// for all clients, then for each class.
 inline std::string to_text(const coverage_by_class& seen) {
   std::string out = "subfed coverage by class 1\ntimes " + std::to_string(seen.in_all().times()) +
                     "\nclasses " + std::to_string(seen.classes()) + '\n';
@@ -264,9 +264,9 @@ inline std::string to_text(const coverage_by_class& seen) {
   return out;
 }
 
-/// The log of a parameter_coverage: the distinct sets of each group as numbers of ranges, first nodes
-/// and ends; the distinct submodels as numbers of sets; the clients of each round as numbers of
-/// submodels.
+/// The log of a parameter_coverage: the distinct sets of each group as numbers of ranges, first
+/// nodes and ends; the distinct submodels as numbers of sets; the clients of each round as numbers
+/// of submodels.
 ///
 /// Throws  error while a round is going on.
 inline std::string to_text(const parameter_coverage& seen) {
@@ -279,8 +279,8 @@ inline std::string to_text(const parameter_coverage& seen) {
 
 /// Reads what to_text wrote about the same model.
 ///
-/// Throws  error that names the line for anything that to_text would not have written: another model,
-///         numbers out of range or that contradict each other, missing or further text.
+/// Throws  error that names the line for anything that to_text would not have written: another
+///         model, numbers out of range or that contradict each other, missing or further text.
 /// Cost    Memory in proportion to the text and the model, whatever the text says.
 inline coverage read_coverage(const model& net, std::string_view text) {
   detail::word_reader in(text);
@@ -298,7 +298,8 @@ inline coverage_by_class read_coverage_by_class(const model& net, std::string_vi
   in.expect("classes");
   std::int64_t nodes = 1;
   for (const auto& group : net.groups()) nodes += group.extent;
-  const std::int64_t classes = in.number("the number of classes", 0, in.numbers_left() / nodes);
+  const std::int64_t classes =
+      in.number("the number of classes", 0, in.numbers_left() / nodes / times);
   coverage_by_class out(net, static_cast<std::size_t>(classes), times);
   detail::coverage_access::expect_groups(in, net);
   detail::coverage_access::get(in, out);

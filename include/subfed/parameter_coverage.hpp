@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// How evenly the parameters of a model get trained. A weight between two layers is trained only when
-/// a client holds the nodes at both of its ends.
+/// How evenly the parameters of a model get trained: a weight is, when a client holds both its ends.
 #pragma once
 
 #include <subfed/coverage.hpp>
@@ -22,7 +21,7 @@
 namespace subfed::inline v0 {
 
 /// Counts how often each parameter is held, exactly and without a tensor of counts: it keeps the
-/// distinct submodels and who held which, and derives counts from the runs of their sets when asked.
+/// distinct submodels and who held which, and derives counts from the runs of their sets on demand.
 /// record() every client's submodel of a round, then end_round(). Questions are answered over the
 /// rounds that have ended.
 ///
@@ -142,8 +141,10 @@ class parameter_coverage {
     return first_cover_of(joints(), m);
   }
 
-  /// Smallest positive number of clients that held a parameter in one round, over all parameters and
-  /// rounds; 0 when nothing was held.
+  /// Smallest positive number of clients that held a parameter in one round, over all parameters
+  /// and rounds; 0 when nothing was held.
+  ///
+  /// Cost  As histogram(), for each different round.
   std::int64_t least_holders() const {
     std::int64_t least = 0;
     const detail::joint_groups all = joints();

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "message_of.hpp"
-#include "temporary_folder.hpp"
+#include <common/tests/message_of.hpp>
+#include <common/tests/temporary_folder.hpp>
 
 namespace {
 

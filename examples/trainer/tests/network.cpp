@@ -17,7 +17,7 @@
 #define DOCTEST_CONFIG_NO_SHORT_MACRO_NAMES
 #include <doctest/doctest.h>
 
-#include "message_of.hpp"
+#include <common/tests/message_of.hpp>
 
 namespace {
 

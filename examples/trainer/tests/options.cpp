@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "message_of.hpp"
+#include <common/tests/message_of.hpp>
 
 namespace {
 

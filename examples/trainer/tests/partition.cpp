@@ -7,8 +7,8 @@
 #include <set>
 #include <vector>
 
+#include <common/tests/message_of.hpp>
 #include "data.hpp"
-#include "message_of.hpp"
 
 namespace {
 

@@ -4,13 +4,13 @@
 
 #include <string>
 
-#include "failure.hpp"
+#include <common/failure.hpp>
 
 template <class F>
 std::string message_of(F&& call) {
   try {
     call();
-  } catch (const trainer::failure& error) {
+  } catch (const common::failure& error) {
     return error.what();
   }
   return "(no failure)";

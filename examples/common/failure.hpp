@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: MIT
+/// What a program throws when it cannot go on: one sentence for the person at the terminal.
+#pragma once
+
+#include <stdexcept>
+
+namespace common {
+
+class failure : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+}  // namespace common

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+/// Schemes by the names that the command line has for them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <subfed/index_set.hpp>
+#include <subfed/schemes/site.hpp>
+
+namespace coverage_tool {
+
+using scheme_function = std::function<subfed::index_set(const subfed::site&)>;
+
+/// Which theory says what a scheme's counts are expected to be.
+enum class law {
+  unknown,
+  random_sets,  // independent uniform sets, a new one for each client and round
+  windows       // all clients' windows begin at (round * step) mod K; step 0 is static
+};
+
+struct named_scheme {
+  std::string name;  // as it was given
+  scheme_function scheme;
+  law known = law::unknown;
+  std::int64_t step = 0;  // of windows
+};
+
+/// A name and its options, "rolling:step=4:round=ceil".
+///
+/// Throws  failure that says what there is when there is no such scheme or option.
+named_scheme parse_scheme(const std::string& text);
+
+/// What parse_scheme understands, for --help.
+std::string scheme_help();
+
+/// The scheme that my_scheme.cpp has, to be replaced by one's own.
+scheme_function my_scheme();
+
+}  // namespace coverage_tool

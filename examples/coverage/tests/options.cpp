@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT
+#include "options.hpp"
+
+#include <doctest/doctest.h>
+
+#include <common/tests/message_of.hpp>
+#include <string>
+#include <vector>
+
+using coverage_tool::options;
+using coverage_tool::parse_options;
+using coverage_tool::parse_scheme;
+
+namespace {
+
+options parsed(std::vector<const char*> words) {
+  words.insert(words.begin(), "subfed_coverage");
+  return parse_options(static_cast<int>(words.size()), words.data()).value();
+}
+std::string refusal(const std::vector<const char*>& words) {
+  return message_of([&] { parsed(words); });
+}
+
+}  // namespace
+
+TEST_CASE("defaults are the income mix on 512 nodes") {
+  const options o = parsed({});
+  CHECK(o.on.net.groups().size() == 1);
+  CHECK(o.on.net[o.on.widest].extent == 512);
+  CHECK(o.schemes.size() == 3);
+  CHECK(o.class_names.size() == 5);
+  CHECK(o.cohort.clients == 100);
+  CHECK(o.cohort.capacities == subfed::assignment::redrawn);
+  CHECK_FALSE(o.parameters);
+}
+
+TEST_CASE("models, mixes and schemes are read") {
+  const options o =
+      parsed({"--model", "pre_resnet18", "--mix", "1:0.25, 1/16:0.75", "--fixed", "--schemes",
+              "rolling:step=4,random:pool=5:round=ceil", "--parameters"});
+  CHECK(o.on.net.size() == 11172170);
+  CHECK(o.on.net[o.on.widest].extent == 512);
+  CHECK(o.cohort.mix.classes[1].capacity.value() == 1.0 / 16);
+  CHECK(o.cohort.mix.classes[1].share == 0.75);
+  CHECK(o.cohort.capacities == subfed::assignment::fixed);
+  CHECK(o.schemes[0].step == 4);
+  CHECK(o.schemes[1].known == coverage_tool::law::unknown);
+  CHECK(o.parameters);
+  const options p = parsed({"--widths", "8,20,3"});
+  CHECK(p.on.net[p.on.widest].extent == 20);
+  CHECK(p.on.net.size() == 32 * 8 + 8 + 8 * 20 + 20 + 20 * 3 + 3 + 3 * 10 + 10);
+}
+
+TEST_CASE("every model has its widest group among those that are cut") {
+  for (const char* name :
+       {"pre_resnet18", "resnet50", "vgg9", "lenet", "char_lstm", "transformer"}) {
+    const auto on = coverage_tool::find_network(name);
+    CHECK(on.net[on.widest].cut == subfed::cut::by_scheme);
+    for (const auto& group : on.net.groups()) {
+      if (group.cut == subfed::cut::by_scheme) CHECK(group.extent <= on.net[on.widest].extent);
+    }
+  }
+}
+
+TEST_CASE("a scheme's options reach the scheme") {
+  const subfed::site where{.round = 3, .group = "g", .extent = 10, .capacity = 0.25};
+  const auto first = [&](const char* text) { return parse_scheme(text).scheme(where)[0]; };
+  CHECK(first("rolling") == 3);
+  CHECK(first("rolling:step=2") == 6);
+  CHECK(first("rolling:backward") == 7);
+  CHECK(first("rolling:phase=5") == 8);
+  CHECK(first("rolling:overlap=0") == 9);
+  CHECK(first("static") == 0);
+  CHECK(parse_scheme("static").scheme(where).size() == 2);
+  CHECK(parse_scheme("static:round=ceil").scheme(where).size() == 3);
+  CHECK(first("block:advance=1") == 6);
+  const subfed::site other{.round = 3, .client = 9, .group = "g", .extent = 10, .capacity = 0.25};
+  CHECK(parse_scheme("random:shared=1").scheme(where) ==
+        parse_scheme("random:shared=1").scheme(other));
+  CHECK(parse_scheme("random").scheme(where) != parse_scheme("random:per-client").scheme(where));
+  CHECK(parse_scheme("mine").scheme(where).extent() == 10);
+}
+
+TEST_CASE("what cannot be meant is refused in a sentence") {
+  CHECK(refusal({"--schemes", "heterofl"}) ==
+        "There is no scheme \"heterofl\"; the schemes are rolling, random, static, block and mine, "
+        "and --help lists their options.");
+  CHECK(
+      refusal({"--schemes", "rolling:stepp=3"}) ==
+      "The scheme \"rolling:stepp=3\" has the option \"stepp=3\", which is not understood; --help "
+      "lists the schemes.");
+  CHECK(refusal({"--schemes", "rolling,rolling"}) == "The scheme \"rolling\" is given twice.");
+  CHECK(refusal({"--schemes", "random:pool=many"}) != "(no failure)");
+  CHECK(refusal({"--model", "resnet"}) ==
+        "There is no model \"resnet\"; the models are pre_resnet18, resnet50, vgg9, lenet, "
+        "char_lstm, transformer.");
+  CHECK(refusal({"--widths", "0"}) == "A width is 0, but 1 to 1000000 is expected.");
+  CHECK(refusal({"--widths", "5x"}) == "--widths: \"5x\" is no whole number.");
+  CHECK(refusal({"--mix", "1:2:3"}) != "(no failure)");
+  CHECK(refusal({"--mix", "1:-1"}) != "(no failure)");
+  CHECK(refusal({"--mix", "3/2"}) != "(no failure)");
+  CHECK(refusal({"--rounds", "0"}) == "--rounds is 0, but 1 to 10^9 is expected.");
+  CHECK(refusal({"--participation", "0.001"}) ==
+        "subfed: cohort_model: a participation of 0.001 asks none of 100 clients");
+  CHECK(refusal({"--model", "lenet", "--widths", "3"}) != "(no failure)");
+}
