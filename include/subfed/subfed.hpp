@@ -43,8 +43,10 @@
 #include <subfed/selective_average.hpp>
 #include <subfed/slice.hpp>
 #include <subfed/submodel.hpp>
+#include <subfed/systems/averaging_weights.hpp>
 #include <subfed/systems/feddrop.hpp>
 #include <subfed/systems/feddrop_budget.hpp>
+#include <subfed/systems/feddrop_optimizer.hpp>
 #include <subfed/systems/nested.hpp>
 #include <subfed/systems/ordered_dropout.hpp>
 #include <subfed/systems/server_optimizer.hpp>
