@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: MIT
+#include <subfed/systems/feddrop_optimizer.hpp>
+
+#include <support/checks.hpp>
+#include <support/views.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+using subfed::expected_flops;
+using subfed::flops_budget;
+using subfed::keep_optimizer_options;
+using subfed::keep_probabilities;
+using subfed::keep_stop;
+using subfed::trajectory_similarity;
+using support::message_of;
+
+namespace {
+
+/// Layers of the given widths one behind the other, 3 inputs and 2 outputs; a multiply-add costs 1.
+struct chain {
+  subfed::model net;
+  std::vector<std::int64_t> widths;
+  std::vector<subfed::weight_and_bias> layers;
+
+  explicit chain(std::vector<std::int64_t> w) : widths(std::move(w)) {
+    subfed::dimension in = 3;
+    for (std::size_t l = 0; l < widths.size(); ++l) {
+      const auto out = net.group("g" + std::to_string(l), widths[l]);
+      layers.push_back(
+          linear(net, "l" + std::to_string(l), {.in = in, .out = out, .bias = subfed::bias::none}));
+      in = out;
+    }
+    layers.push_back(linear(net, "last", {.in = in, .out = 2, .bias = subfed::bias::none}));
+  }
+  flops_budget budget(double ratio) const {
+    subfed::workload work(net);
+    for (const auto& layer : layers) work.linear(layer);
+    return {expected_flops(net, work, subfed::cost_rule::multiply_adds()), ratio};
+  }
+  /// g(q) written out; q has the clients of a node in a row.
+  double slack(std::span<const double> q, std::size_t clients, double ratio) const {
+    double mean = 0, dense = 0;
+    for (std::size_t c = 0; c <= clients; ++c) {  // the last: everything kept
+      double in = 3, cost = 0;
+      std::size_t node = 0;
+      for (const std::int64_t width : widths) {
+        double out = 0;
+        for (std::int64_t n = 0; n < width; ++n, ++node) {
+          out += c == clients ? 1 : q[node * clients + c];
+        }
+        cost += in * out;
+        in = out;
+      }
+      cost += in * 2;
+      (c == clients ? dense : mean) += cost;
+    }
+    return ratio - mean / (static_cast<double>(clients) * dense);
+  }
+};
+
+double objective(const trajectory_similarity& s, std::span<const double> q) {
+  const std::size_t count = s.clients();
+  double sum = 0;
+  for (std::size_t n = 0; n < s.nodes(); ++n) {
+    for (std::size_t i = 0; i < count; ++i) {
+      for (std::size_t j = 0; j < count; ++j) {
+        sum += s(n, i, j) / (std::max)(q[n * count + i], q[n * count + j]);
+      }
+    }
+  }
+  return sum;
+}
+
+std::vector<double> in_rows(const std::vector<keep_probabilities>& clients) {
+  std::vector<double> q;
+  for (std::size_t n = 0; n < clients[0].values().size(); ++n) {
+    for (const auto& keep : clients) q.push_back(keep.values()[n]);
+  }
+  return q;
+}
+
+/// Sum of outer products, as gradients give it.
+trajectory_similarity similar(support::seeded& random, std::size_t nodes, std::size_t count) {
+  trajectory_similarity s(nodes, count);
+  for (std::size_t n = 0; n < nodes; ++n) {
+    for (int term = 0; term < 3; ++term) {
+      std::vector<double> x(count);
+      for (double& v : x) v = 2 * random.unit() - 0.7;
+      for (std::size_t i = 0; i < count; ++i) {
+        for (std::size_t j = 0; j <= i; ++j) s(n, i, j) += x[i] * x[j];
+      }
+    }
+  }
+  return s;
+}
+
+/// Tries all points of a grid around `centre`, narrowing it, and returns the least of Eq. 8.
+double brute_force(const chain& net, const trajectory_similarity& s, double ratio, double mu,
+                   double smallest, int points) {
+  const std::size_t size = s.nodes() * s.clients();
+  std::vector<double> centre(size, (1 + smallest) / 2), best = centre;
+  double least = std::numeric_limits<double>::infinity();
+  double half = (1 - smallest) / 2;
+  for (int level = 0; level < 22; ++level) {
+    std::vector<int> at(size, 0);
+    while (true) {
+      std::vector<double> q(size);
+      for (std::size_t k = 0; k < size; ++k) {
+        q[k] = centre[k] + half * (2.0 * at[k] / (points - 1) - 1);
+        q[k] = (std::min)(1.0, (std::max)(smallest, q[k]));
+      }
+      const double g = net.slack(q, s.clients(), ratio);
+      if (g > 0) {
+        const double value = objective(s, q) - mu * std::log(g);
+        if (value < least) least = value, best = q;
+      }
+      std::size_t k = 0;
+      while (k < size && ++at[k] == points) at[k++] = 0;
+      if (k == size) break;
+    }
+    centre = best;
+    half *= 0.6;
+  }
+  return least;
+}
+
+}  // namespace
+
+TEST_CASE("every step is feasible, within bounds, and the best of them is returned and reported") {
+  support::seeded random(41);
+  for (int trial = 0; trial < 8; ++trial) {
+    const chain net({random.between(1, 6), random.between(1, 7)});
+    const auto nodes = static_cast<std::size_t>(net.widths[0] + net.widths[1]);
+    const auto count = static_cast<std::size_t>(random.between(1, 5));
+    const double ratio = 0.2 + 0.6 * random.unit();
+    const auto s = similar(random, nodes, count);
+    const auto budget = net.budget(ratio);
+    std::vector<keep_probabilities> clients(count,
+                                            keep_probabilities(net.net, budget.constant_start()));
+    const double start = objective(s, in_rows(clients));
+    const keep_optimizer_options options{.iterations = 150};
+    std::int64_t seen = 0;
+    double least = std::numeric_limits<double>::infinity();
+    const auto report = subfed::optimize_keep(
+        s, budget, clients, options, [&](std::int64_t iteration, std::span<const double> q) {
+          CHECK(iteration == ++seen);
+          const double g = net.slack(q, count, ratio);
+          CHECK(g > 0);
+          least = (std::min)(least, objective(s, q) - options.barrier * std::log(g));
+          for (const double p : q) CHECK((p >= options.smallest && p <= 1));
+        });
+    const auto q = in_rows(clients);
+    CHECK(report.iterations == seen);
+    CHECK(report.objective == doctest::Approx(objective(s, q)).epsilon(1e-12));
+    CHECK(report.slack == doctest::Approx(net.slack(q, count, ratio)).epsilon(1e-9));
+    CHECK(report.slack > 0);
+    CHECK(report.penalised == doctest::Approx(least).epsilon(1e-9));
+    CHECK(report.objective <= start * 1.002);     // the start had g = 0, which is not allowed here
+    CHECK(report.objective >= s.total() - 1e-9);  // Theorem 3
+  }
+}
+
+TEST_CASE("it stops on the tolerance, or on the limit of iterations, and says which") {
+  support::seeded random(5);
+  const chain net({4});
+  const auto s = similar(random, 4, 3);
+  const auto budget = net.budget(0.5);
+  const auto run = [&](const keep_optimizer_options& options) {
+    std::vector<keep_probabilities> clients(3, keep_probabilities(net.net, 0.3));
+    return subfed::optimize_keep(s, budget, clients, options);
+  };
+  const auto loose = run({.tolerance = 1e-2});
+  const auto fine = run({.tolerance = 1e-6});
+  CHECK(loose.stopped == keep_stop::tolerance);
+  CHECK(fine.stopped == keep_stop::tolerance);
+  CHECK(loose.iterations < fine.iterations);
+  CHECK(fine.penalised <= loose.penalised);
+  const auto short_run = run({.iterations = 3});
+  CHECK(short_run.stopped == keep_stop::iterations);
+  CHECK(short_run.iterations == 3);
+  CHECK(run({.iterations = 0}).iterations == 0);
+}
+
+TEST_CASE("without common trajectories the answer is q ~ sqrt(S): water filling") {
+  // One node a client; cost 3 q + 2 q, g = r - mean q. minimise sum s / q: q = r C sqrt(s) / sum.
+  const chain net({1});
+  const auto budget = net.budget(0.4);
+  trajectory_similarity s(1, 3);
+  const double own[] = {1, 4, 9};
+  for (std::size_t i = 0; i < 3; ++i) s(0, i, i) = own[i];
+  std::vector<keep_probabilities> clients(3, keep_probabilities(net.net, 0.4));
+  subfed::optimize_keep(s, budget, clients, {.barrier = 1e-9, .tolerance = 1e-8});
+  for (std::size_t i = 0; i < 3; ++i) {
+    CHECK(clients[i].values()[0] == doctest::Approx(0.4 * 3 * std::sqrt(own[i]) / 6).epsilon(1e-4));
+  }
+}
+
+TEST_CASE("tiny cases: as good as trying every grid point, where clients disagree (convex)") {
+  support::seeded random(77);
+  for (int trial = 0; trial < 6; ++trial) {
+    const chain net({trial % 2 == 0 ? 1 : 2});
+    const auto nodes = static_cast<std::size_t>(net.widths[0]);
+    const std::size_t count = trial % 2 == 0 ? 3 : 2;
+    trajectory_similarity s(nodes, count);
+    for (std::size_t n = 0; n < nodes; ++n) {
+      for (std::size_t i = 0; i < count; ++i) {
+        for (std::size_t j = 0; j < i; ++j) s(n, i, j) = -0.4 * random.unit();
+        s(n, i, i) = 1 + random.unit();
+      }
+    }
+    const double ratio = 0.3 + 0.4 * random.unit(), mu = 1e-2;
+    std::vector<keep_probabilities> clients(count, keep_probabilities(net.net, ratio));
+    const auto report = subfed::optimize_keep(
+        s, net.budget(ratio), clients, {.barrier = mu, .iterations = 400, .tolerance = 1e-7});
+    const double least = brute_force(net, s, ratio, mu, 0.01, 5);
+    CHECK(report.penalised == doctest::Approx(least).epsilon(2e-3));
+  }
+}
+
+TEST_CASE("tiny cases: nothing near is better, and the grid finds little better far away") {
+  support::seeded random(78);
+  for (int trial = 0; trial < 8; ++trial) {
+    const chain net({2});
+    const auto s = similar(random, 2, 2);
+    const double ratio = 0.3 + 0.4 * random.unit(), mu = 1e-2;
+    std::vector<keep_probabilities> clients(2, keep_probabilities(net.net, ratio));
+    const auto report = subfed::optimize_keep(
+        s, net.budget(ratio), clients, {.barrier = mu, .iterations = 400, .tolerance = 1e-7});
+    CHECK(report.penalised <= brute_force(net, s, ratio, mu, 0.01, 5) * 1.05);
+    const auto q = in_rows(clients);
+    for (int other = 0; other < 400; ++other) {
+      std::vector<double> near = q;
+      for (double& p : near) {
+        p = (std::min)(1.0, (std::max)(0.01, p + 0.01 * (2 * random.unit() - 1)));
+      }
+      const double g = net.slack(near, 2, ratio);
+      if (g > 0) {
+        CHECK(objective(s, near) - mu * std::log(g) >= report.penalised * (1 - 1e-3));
+      }
+    }
+  }
+}
+
+TEST_CASE("clients that agree about a node keep it more, clients that disagree less") {
+  // Node 0: the same update; node 1: nothing in common; node 2: opposite updates.
+  const chain net({3});
+  trajectory_similarity s(3, 2);
+  const double common[] = {0.9, 0, -0.9};
+  for (std::size_t n = 0; n < 3; ++n) {
+    s(n, 0, 0) = 1;
+    s(n, 1, 1) = 1.1;
+    s(n, 0, 1) = common[n];
+  }
+  std::vector<keep_probabilities> clients(2, keep_probabilities(net.net, 0.4));
+  subfed::optimize_keep(s, net.budget(0.4), clients);
+  double kept[3];
+  for (std::size_t n = 0; n < 3; ++n) kept[n] = clients[0].values()[n] + clients[1].values()[n];
+  CHECK(kept[0] > kept[1] + 0.05);
+  CHECK(kept[1] > kept[2] + 0.05);
+}
+
+TEST_CASE("a larger budget is used, and clients that are alike get the same") {
+  support::seeded random(9);
+  const chain net({5, 4});
+  trajectory_similarity s = similar(random, 9, 3);
+  for (std::size_t n = 0; n < 9; ++n) {  // client 2 is client 1 again
+    s(n, 2, 0) = s(n, 1, 0);
+    s(n, 2, 1) = s(n, 2, 2) = s(n, 1, 1);
+  }
+  double before = std::numeric_limits<double>::infinity();
+  for (const double ratio : {0.1, 0.3, 0.6, 0.9}) {
+    std::vector<keep_probabilities> clients(3, keep_probabilities(net.net, 0.5));
+    const auto report = subfed::optimize_keep(s, net.budget(ratio), clients);
+    CHECK(report.objective < before);
+    before = report.objective;
+    for (std::size_t n = 0; n < 9; ++n) {
+      CHECK(clients[1].values()[n] == clients[2].values()[n]);
+    }
+  }
+}
+
+TEST_CASE("the coefficients by order are those of the sum over all pairs, whatever changes") {
+  support::seeded random(3);
+  for (int trial = 0; trial < 300; ++trial) {
+    const auto count = static_cast<std::size_t>(random.between(1, 8));
+    std::vector<double> triangle(count * (count + 1) / 2), q(count, 1.0), a(count);
+    for (double& x : triangle) x = 2 * random.unit() - 1;
+    std::vector<std::uint32_t> order(count), group(count);
+    const subfed::detail::keep_order state{triangle, order, group, a};
+    state.build(q.data());
+    for (int step = 0; step < 8; ++step) {
+      for (double& p : q) {  // quarters, so that many are equal
+        if (random.one_in(2)) p = static_cast<double>(random.between(1, 4)) / 4;
+      }
+      state.update(q.data());
+      for (std::size_t i = 0; i < count; ++i) {
+        double expected = 0;
+        for (std::size_t j = 0; j < count; ++j) {
+          const double half = q[j] < q[i] ? 2 : q[j] == q[i] ? 1 : 0;
+          expected += half * state.similarity(i, j);
+        }
+        CHECK(std::fabs(a[i] - expected) < 1e-13);
+      }
+    }
+  }
+}
+
+TEST_CASE("what does not fit is refused by name, and probabilities stay as they were") {
+  const chain net({3});
+  const trajectory_similarity s(3, 2);
+  const auto budget = net.budget(0.3);
+  std::vector<keep_probabilities> clients(2, keep_probabilities(net.net, 0.5));
+  const auto refused = [&](const keep_optimizer_options& options) {
+    return message_of([&] { subfed::optimize_keep(s, budget, clients, options); });
+  };
+  CHECK(refused({.barrier = 0}) ==
+        "subfed: optimize_keep: the barrier is 0, expected a positive number");
+  CHECK(refused({.step = std::numeric_limits<double>::infinity()}).find("the step is inf") !=
+        std::string::npos);
+  CHECK(refused({.smallest = 0}) ==
+        "subfed: optimize_keep: the smallest keep probability is 0, expected in (0, 1]");
+  CHECK(refused({.iterations = -1}) == "subfed: optimize_keep: -1 iterations");
+  CHECK(refused({.smallest = 0.5}) ==
+        "subfed: optimize_keep: with all keep probabilities at the smallest, 0.5, the clients cost "
+        "0.5 of the model, which is not below the ratio 0.3");
+  CHECK(message_of([&] { subfed::optimize_keep(s, budget, std::span(clients).first(1)); }) ==
+        "subfed: optimize_keep: 1 clients are given, expected 2 as in the similarity, and at "
+        "least 1");
+  const chain other({4});
+  std::vector<keep_probabilities> foreign(2, keep_probabilities(other.net, 0.5));
+  CHECK(message_of([&] {
+          subfed::optimize_keep(s, budget, foreign);
+        }).find("are of another model than the budget or the similarity") != std::string::npos);
+  CHECK(clients[0].values()[0] == 0.5);
+}
