@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT
+/// Simple Ensemble Averaging in both forms, and the factors that keep a narrow model's activations
+/// as large as the whole one's.
+#pragma once
+
+#include <subfed/average_options.hpp>
+#include <subfed/detail/average_kernels.hpp>
+#include <subfed/detail/together.hpp>
+#include <subfed/philox.hpp>
+#include <subfed/scalar.hpp>
+#include <subfed/schemes/site.hpp>
+#include <subfed/submodel.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace subfed::inline v0 {
+
+/// l_s / l_c: by what a client multiplies the values of a group of which it holds l_c of l_s nodes.
+/// [Cheng, Alg. 1]
+///
+/// Throws  error when it holds none.
+inline double width_scale(const submodel& sub, group_id group) {
+  const std::int64_t held = sub.extent(group);
+  if (held == 0) {
+    detail::fail("subfed: width_scale: no node of group '" + sub.parent()[group].name +
+                 "' is held");
+  }
+  return static_cast<double>(sub.parent()[group].extent) / static_cast<double>(held);
+}
+
+/// 1 / beta: HeteroFL's scaler behind each convolution in training, and FedRolex's. It differs from
+/// width_scale() where beta K is rounded. [HeteroFL, 3.2]
+inline double scaler(const capacity& beta) { return 1 / beta.value(); }
+
+/// Which of R members a client trains. [Cheng, Alg. 2 and Sec. 3]
+struct ensemble_members {
+  std::int64_t count = 1;  ///< R
+  enum class assignment {
+    fixed,  ///< client mod R: disjoint sets of clients (Alg. 2)
+    drawn   ///< uniform for each client and round (the paper's experiments)
+  };
+  assignment by = assignment::fixed;
+
+  /// Throws  error when R < 1.
+  std::int64_t of(std::uint64_t seed, std::uint64_t round, std::uint64_t client) const {
+    if (count < 1) {
+      detail::fail("subfed: ensemble: " + std::to_string(count) + " members, expected at least 1");
+    }
+    const auto members = static_cast<std::uint64_t>(count);
+    if (by == assignment::fixed) return static_cast<std::int64_t>(client % members);
+    random_stream stream(seed, round, client, "subfed ensemble_members");
+    return static_cast<std::int64_t>(stream.below(members));
+  }
+};
+
+/// S = {r K/R .. (r+1) K/R - 1}, r the client's member: R models inside of one. [Cheng, Sec. 3] The
+/// site's capacity does not matter; block{} takes R from it, and client mod R.
+struct ensemble_block {
+  ensemble_members members;
+
+  /// Throws  error when R does not divide K; it names the group.
+  index_set operator()(const site& where) const {
+    const std::int64_t r = members.of(where.seed, where.round, where.client);
+    if (where.extent % members.count != 0) {
+      detail::fail("subfed: ensemble: group '" + std::string(where.group) + "' has " +
+                   std::to_string(where.extent) + " nodes, which " + std::to_string(members.count) +
+                   " members do not divide");
+    }
+    const std::int64_t kept = where.extent / members.count;
+    return index_set::window(where.extent, r * kept, kept);
+  }
+};
+
+/// Sets to 0 what none of the submodels holds: weights between blocks, which join members from the
+/// second hidden layer on. The paper leaves them random (Remark in Sec. 4). With them at 0 the one
+/// server model is the sum of its members. Integers are left as they are.
+///
+/// Returns  how many elements were set.
+/// Throws   error for a submodel of another model, or a wrong number or shape of tensors; nothing
+///          has been written then.
+template <averageable T>
+std::int64_t clear_unheld(const model& net, std::span<const submodel> members,
+                          const tensor_views<T>& globals) {
+  detail::check_all_globals("clear_unheld", "global", net, globals);
+  detail::check_parents("clear_unheld", net, members);
+  for (std::size_t t = 0; t < globals.size(); ++t) {
+    detail::check_unique("clear_unheld", "global", net.tensors()[t].name, globals[t]);
+  }
+  std::int64_t cleared = 0;
+  for (std::size_t t = 0; t < globals.size(); ++t) {
+    const std::vector<unsigned char> held = detail::held_by_any(net, members, t);
+    std::size_t i = 0;
+    detail::for_each_offset(globals[t], [&](std::int64_t o) {
+      if (held[i++] != 0) return;
+      globals[t].data_handle()[o] = scalar_traits<T>::store(0);
+      ++cleared;
+    });
+  }
+  return cleared;
+}
+
+/// f_s = (f^(1) + .. + f^(R)) / R: the mean of the members' outputs. [Cheng, Alg. 2]
+///
+/// Shapes    all alike; any strides.
+/// Throws    error for no member, or shapes that differ; nothing has been written then.
+/// Numerics  Sums in double in the order given, one rounding to T.
+template <averageable T>
+void average_outputs(const tensor_views<const T>& members, const tensor_view<T>& mean) {
+  if (members.size() == 0) detail::fail("subfed: average_outputs: there is no member");
+  for (std::size_t m = 0; m < members.size(); ++m) {
+    detail::check_shape("average_outputs", "output", "of member " + std::to_string(m),
+                        members[m].extents(), mean.extents());
+  }
+  detail::check_unique("average_outputs", "mean", "", mean);
+  std::vector<double> sums(static_cast<std::size_t>(mean.size()), 0.0);
+  for (const tensor_view<const T>& output : members) {
+    std::size_t i = 0;
+    detail::for_each_offset(output, [&](std::int64_t o) {
+      sums[i++] += scalar_traits<T>::load(output.data_handle()[o]);
+    });
+  }
+  std::size_t i = 0;
+  detail::for_each_offset(mean, [&](std::int64_t o) {
+    mean.data_handle()[o] =
+        scalar_traits<T>::store(sums[i++] / static_cast<double>(members.size()));
+  });
+}
+
+}  // namespace subfed::inline v0
