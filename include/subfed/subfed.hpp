@@ -50,6 +50,7 @@
 #include <subfed/systems/feddrop_optimizer.hpp>
 #include <subfed/systems/nested.hpp>
 #include <subfed/systems/ordered_dropout.hpp>
+#include <subfed/systems/proximal.hpp>
 #include <subfed/systems/server_optimizer.hpp>
 #include <subfed/systems/trajectory_similarity.hpp>
 #include <subfed/tensor_view.hpp>

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+/// FedProx's proximal term on what a client holds. [FedProx]
+#pragma once
+
+#include <subfed/average_options.hpp>
+#include <subfed/detail/average_kernels.hpp>
+#include <subfed/detail/together.hpp>
+#include <subfed/scalar.hpp>
+#include <subfed/tensor_view.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+namespace subfed::inline v0 {
+
+namespace detail {
+
+inline void check_proximal(double mu) {
+  if (is_finite_double(mu) && mu >= 0) return;
+  fail("subfed: proximal: mu is " + text(mu) + ", expected a finite number that is not negative");
+}
+
+template <class T>
+void check_written(const char* verb, const tensor_views<T>& written) {
+  for (std::size_t t = 0; t < written.size(); ++t) {
+    check_unique(verb, "written", "number " + std::to_string(t), written[t]);
+  }
+}
+
+}  // namespace detail
+
+/// mu / 2 ||w - w_start||^2: what FedProx adds to a client's loss. [FedProx, Eq. 2] w_start is the
+/// submodel as the server sent it, so parameters that the client lacks do not count.
+///
+/// Shapes    both lists alike; any strides.
+/// Throws    error for a mu that is negative or not finite, or shapes that differ.
+/// Numerics  Sum in double, tensor by tensor in row-major order.
+template <averageable T>
+double proximal_term(double mu, const tensor_views<std::type_identity_t<const T>>& weights,
+                     const tensor_views<std::type_identity_t<const T>>& start) {
+  detail::check_proximal(mu);
+  detail::check_same_shapes("proximal", "start", weights, start);
+  double sum = 0;
+  for (std::size_t t = 0; t < weights.size(); ++t) {
+    detail::for_each_together(
+        [&](const auto& at) {
+          const double apart = scalar_traits<T>::load(weights[t].data_handle()[at[0]]) -
+                               scalar_traits<T>::load(start[t].data_handle()[at[1]]);
+          sum += detail::rounded_product(apart, apart);
+        },
+        weights[t], start[t]);
+  }
+  return mu / 2 * sum;
+}
+
+/// gradient += mu (w - w_start): the term's share of the gradient.
+///
+/// Shapes    the three lists alike; any strides. add_proximal<float>(mu, weights, start,
+///           gradients).
+/// Throws    as proximal_term; error for gradients with several indices for one element. Nothing
+///           has been written then.
+/// Numerics  One rounding to T.
+template <averageable T>
+void add_proximal(double mu, const tensor_views<std::type_identity_t<const T>>& weights,
+                  const tensor_views<std::type_identity_t<const T>>& start,
+                  const tensor_views<std::type_identity_t<T>>& gradients) {
+  detail::check_proximal(mu);
+  detail::check_same_shapes("proximal", "start", weights, start);
+  detail::check_same_shapes("proximal", "gradient", weights, gradients);
+  detail::check_written("proximal", gradients);
+  using traits = scalar_traits<T>;
+  for (std::size_t t = 0; t < weights.size(); ++t) {
+    detail::for_each_together(
+        [&](const auto& at) {
+          const double apart = traits::load(weights[t].data_handle()[at[0]]) -
+                               traits::load(start[t].data_handle()[at[1]]);
+          T& gradient = gradients[t].data_handle()[at[2]];
+          gradient = traits::store(traits::load(gradient) + detail::rounded_product(mu, apart));
+        },
+        weights[t], start[t], gradients[t]);
+  }
+}
+
+}  // namespace subfed::inline v0
