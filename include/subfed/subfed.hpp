@@ -51,6 +51,7 @@
 #include <subfed/systems/nested.hpp>
 #include <subfed/systems/ordered_dropout.hpp>
 #include <subfed/systems/proximal.hpp>
+#include <subfed/systems/scaffold.hpp>
 #include <subfed/systems/server_optimizer.hpp>
 #include <subfed/systems/trajectory_similarity.hpp>
 #include <subfed/tensor_view.hpp>

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT
+/// SCAFFOLD's control variates, cut and averaged like parameters. [SCAFFOLD]
+#pragma once
+
+#include <subfed/average_options.hpp>
+#include <subfed/detail/average_kernels.hpp>
+#include <subfed/detail/together.hpp>
+#include <subfed/scalar.hpp>
+#include <subfed/systems/proximal.hpp>
+#include <subfed/tensor_view.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+namespace subfed::inline v0 {
+
+/// gradient += c - c_i: a local step is y -= lr (g - c_i + c). [SCAFFOLD, Alg. 1, line 10]
+///
+/// Both controls are slices by the client's submodel, of tensors of the whole model that the server
+/// (c) and the client (c_i) keep; what a client never held has the control 0.
+///
+///   correct_gradients<float>(own_control, server_control, gradients);
+///
+/// Shapes  the three lists alike; any strides.
+/// Throws  error for shapes that differ, or gradients with several indices for one element; nothing
+///         has been written then.
+template <averageable T>
+void correct_gradients(const tensor_views<std::type_identity_t<const T>>& own_control,
+                       const tensor_views<std::type_identity_t<const T>>& server_control,
+                       const tensor_views<std::type_identity_t<T>>& gradients) {
+  detail::check_same_shapes("correct_gradients", "own control", gradients, own_control);
+  detail::check_same_shapes("correct_gradients", "server control", gradients, server_control);
+  detail::check_written("correct_gradients", gradients);
+  using traits = scalar_traits<T>;
+  for (std::size_t t = 0; t < gradients.size(); ++t) {
+    detail::for_each_together(
+        [&](const auto& at) {
+          T& gradient = gradients[t].data_handle()[at[0]];
+          gradient = traits::store(traits::load(gradient) -
+                                   traits::load(own_control[t].data_handle()[at[1]]) +
+                                   traits::load(server_control[t].data_handle()[at[2]]));
+        },
+        gradients[t], own_control[t], server_control[t]);
+  }
+}
+
+/// What a client did in a round.
+struct local_steps {
+  std::int64_t steps = 1;  ///< K
+  double lr = 0.01;
+};
+
+/// The change of a client's control after K steps from x to y with learning rate lr:
+///
+///   delta = c_i+ - c_i = (x - y) / (K lr) - c        [SCAFFOLD, Alg. 1, line 12, option II]
+///
+/// The client adds it to its own control; the server averages the deltas of the cohort with
+/// control_options().
+///
+///   control_change<float>(start, trained, server_control, {.steps = K, .lr = lr}, delta);
+///
+/// Shapes    all lists alike; any strides.
+/// Throws    error for no step, a learning rate that is not positive and finite, or shapes that
+///           differ; nothing has been written then.
+/// Numerics  In double, one rounding to T.
+template <averageable T>
+void control_change(const tensor_views<std::type_identity_t<const T>>& start,
+                    const tensor_views<std::type_identity_t<const T>>& trained,
+                    const tensor_views<std::type_identity_t<const T>>& server_control,
+                    const local_steps& local, const tensor_views<std::type_identity_t<T>>& delta) {
+  if (local.steps < 1 || !(local.lr > 0) || !detail::is_finite_double(local.lr)) {
+    detail::fail("subfed: control_change: " + std::to_string(local.steps) +
+                 " steps with the learning rate " + detail::text(local.lr) +
+                 ", expected at least 1 and a positive number");
+  }
+  detail::check_same_shapes("control_change", "start", delta, start);
+  detail::check_same_shapes("control_change", "trained", delta, trained);
+  detail::check_same_shapes("control_change", "server control", delta, server_control);
+  detail::check_written("control_change", delta);
+  using traits = scalar_traits<T>;
+  const double length = static_cast<double>(local.steps) * local.lr;
+  for (std::size_t t = 0; t < delta.size(); ++t) {
+    detail::for_each_together(
+        [&](const auto& at) {
+          const double way = traits::load(start[t].data_handle()[at[1]]) -
+                             traits::load(trained[t].data_handle()[at[2]]);
+          delta[t].data_handle()[at[0]] =
+              traits::store(way / length - traits::load(server_control[t].data_handle()[at[3]]));
+        },
+        delta[t], start[t], trained[t], server_control[t]);
+  }
+}
+
+/// How any average of the library takes in the deltas of a cohort of |S| clients out of N:
+///
+///   c += (1 / N) sum over the cohort of the scattered deltas        [SCAFFOLD, Alg. 1, line 17]
+///
+/// so that c stays the mean of all clients' controls, with 0 for what a client never held:
+/// average_cohort<float>(net, control_updates, server_control, control_options(S, N)), all with
+/// weight 1.
+///
+/// Throws  error unless 1 <= |S| <= N.
+inline average_options control_options(std::int64_t cohort, std::int64_t clients) {
+  if (cohort < 1 || clients < cohort) {
+    detail::fail("subfed: control_options: a cohort of " + std::to_string(cohort) + " out of " +
+                 std::to_string(clients) + " clients");
+  }
+  return {.divide_by = divisor::cohort,
+          .content = content::deltas,
+          .step = static_cast<double>(cohort) / static_cast<double>(clients)};
+}
+
+}  // namespace subfed::inline v0
