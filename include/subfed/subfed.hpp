@@ -44,6 +44,7 @@
 #include <subfed/slice.hpp>
 #include <subfed/submodel.hpp>
 #include <subfed/systems/averaging_weights.hpp>
+#include <subfed/systems/channel_moments.hpp>
 #include <subfed/systems/ensemble.hpp>
 #include <subfed/systems/feddrop.hpp>
 #include <subfed/systems/feddrop_budget.hpp>
