@@ -49,6 +49,7 @@
 #include <subfed/systems/feddrop.hpp>
 #include <subfed/systems/feddrop_budget.hpp>
 #include <subfed/systems/feddrop_optimizer.hpp>
+#include <subfed/systems/masked_cross_entropy.hpp>
 #include <subfed/systems/nested.hpp>
 #include <subfed/systems/ordered_dropout.hpp>
 #include <subfed/systems/proximal.hpp>
