@@ -45,6 +45,7 @@
 #include <subfed/submodel.hpp>
 #include <subfed/systems/averaging_weights.hpp>
 #include <subfed/systems/channel_moments.hpp>
+#include <subfed/systems/distillation.hpp>
 #include <subfed/systems/ensemble.hpp>
 #include <subfed/systems/feddrop.hpp>
 #include <subfed/systems/feddrop_budget.hpp>
