@@ -75,14 +75,26 @@ class keep_probabilities {
   std::vector<double> values_;
 };
 
+namespace detail {
+
+/// The random numbers of a group's thresholds, node n word number n.
+inline random_stream sync_stream(std::uint64_t seed, std::uint64_t round, std::uint64_t step,
+                                 std::string_view group) noexcept {
+  return {seed, round, step, name_hash(group) ^ name_hash("subfed sync_dropout")};
+}
+inline double unit_of(std::uint64_t word) noexcept {
+  return static_cast<double>(word >> 11) * 0x1.0p-53;
+}
+
+}  // namespace detail
+
 /// t_n ~ U(0, 1): the threshold of a node, the same for all clients in a round and local step.
 ///
 /// Numerics  A multiple of 2^-53 that follows from its arguments alone, the same on every platform.
 inline double sync_threshold(std::uint64_t seed, std::uint64_t round, std::uint64_t step,
                              std::string_view group, std::int64_t node) {
-  const random_stream stream(seed, round, step,
-                             name_hash(group) ^ name_hash("subfed sync_dropout"));
-  return static_cast<double>(stream.bits(static_cast<std::uint64_t>(node)) >> 11) * 0x1.0p-53;
+  return detail::unit_of(
+      detail::sync_stream(seed, round, step, group).bits(static_cast<std::uint64_t>(node)));
 }
 
 /// S = {n : t_n < p_c[n]}. [FedDrop, Eq. 3] A scheme of one client, whose capacity and number do
@@ -106,10 +118,12 @@ struct sync_dropout {
     const std::span<const double> p = keep[group];
     if (p.empty()) return index_set::full(extent);
     std::vector<std::int64_t> nodes;
-    for (std::int64_t n = 0; n < extent; ++n) {
-      if (sync_threshold(where.seed, where.round, step, where.group, n) <
-          p[static_cast<std::size_t>(n)]) {
-        nodes.push_back(n);
+    const random_stream stream = detail::sync_stream(where.seed, where.round, step, where.group);
+    for (std::size_t n = 0; n < p.size(); n += 2) {
+      const auto [even, odd] = stream.bits_pair(n / 2);
+      if (detail::unit_of(even) < p[n]) nodes.push_back(static_cast<std::int64_t>(n));
+      if (n + 1 < p.size() && detail::unit_of(odd) < p[n + 1]) {
+        nodes.push_back(static_cast<std::int64_t>(n + 1));
       }
     }
     return {extent, nodes};
