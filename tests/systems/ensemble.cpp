@@ -24,6 +24,14 @@ using support::message_of;
 
 namespace {
 
+struct golden_member {
+  std::uint64_t seed, round, client;
+  std::int64_t members, member;
+};
+constexpr golden_member golden[] = {
+#include <golden/systems_members.inc>
+};
+
 using matrix = std::vector<double>;  // row-major
 
 matrix product(const matrix& a, std::size_t rows, std::size_t inner, const matrix& b) {
@@ -259,4 +267,11 @@ TEST_CASE("what does not fit is refused by name") {
           subfed::clear_unheld<double>(net, std::vector{submodel::full(other)}, {view});
         }) == "subfed: clear_unheld: the submodel of client 0 is of another model");
   CHECK(values == matrix(5, 2.0));
+}
+
+TEST_CASE("drawn members are the golden ones") {
+  for (const golden_member& row : golden) {
+    const ensemble_members drawn{row.members, ensemble_members::assignment::drawn};
+    CHECK(drawn.of(row.seed, row.round, row.client) == row.member);
+  }
 }

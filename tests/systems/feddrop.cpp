@@ -23,6 +23,16 @@ using support::message_of;
 
 namespace {
 
+struct golden_threshold {
+  std::uint64_t seed, round, step;
+  const char* group;
+  std::int64_t node;
+  std::uint64_t numerator;
+};
+constexpr golden_threshold golden[] = {
+#include <golden/systems_thresholds.inc>
+};
+
 struct two_groups {
   subfed::model net;
   subfed::group_id a = net.group("a", 6);
@@ -175,4 +185,11 @@ TEST_CASE("bad probabilities, foreign models and nodes of probability 0 are refu
         }) == "subfed: keep_scale: node 0 of group 'b' is kept but has the keep probability 0");
   CHECK(message_of([] { subfed::initial_deviation(0, 4); }).find("a keep probability of 0") !=
         std::string::npos);
+}
+
+TEST_CASE("thresholds are the golden ones") {
+  for (const golden_threshold& row : golden) {
+    CHECK(sync_threshold(row.seed, row.round, row.step, row.group, row.node) ==
+          static_cast<double>(row.numerator) * 0x1p-53);
+  }
 }

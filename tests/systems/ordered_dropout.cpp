@@ -27,6 +27,19 @@ using subfed::width_distribution;
 using subfed::width_for;
 using support::message_of;
 
+namespace {
+
+struct golden_width {
+  std::uint64_t seed, round, client, step;
+  const char* group;
+  std::int64_t allowed, number;
+};
+constexpr golden_width golden[] = {
+#include <golden/systems_widths.inc>
+};
+
+}  // namespace
+
 TEST_CASE("U_5 for a client of capacity 0.6: 1/5, 2/5 and 3/5, a third each") {
   const auto u5 = width_distribution::uniform(5);
   CHECK(u5.allowed(0.6) == 3);
@@ -223,4 +236,18 @@ TEST_CASE("distributions and clients without a width are refused") {
   CHECK(message_of([] { width_distribution::uniform(5).largest(0.1); }) ==
         "subfed: width_distribution: a client of capacity 0.1 can hold none of the widths, the "
         "smallest is 0.2");
+}
+
+TEST_CASE("drawn widths are the golden ones") {
+  const auto eight = width_distribution::uniform(8);
+  for (const golden_width& row : golden) {
+    const auto own = *row.group == '\0' ? width_for::submodel : width_for::group;
+    const subfed::site where{.seed = row.seed,
+                             .round = row.round,
+                             .client = row.client,
+                             .group = *row.group == '\0' ? "any" : row.group,
+                             .extent = 8,
+                             .capacity = capacity::ratio(row.allowed, 8)};
+    CHECK(ordered_dropout{eight, own, row.step}.width(where) == capacity::ratio(row.number + 1, 8));
+  }
 }
