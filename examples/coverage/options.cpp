@@ -58,7 +58,7 @@ std::optional<options> parse_options(int argc, const char* const* argv) {
   o.times = 1;
   o.repetitions = 20;
   o.threads = (std::max)(1u, std::thread::hardware_concurrency());
-  o.out = "out-coverage";
+  o.out = "out/coverage";
   o.cohort.seed = 1;
   std::string model, widths = "512", schemes = "rolling,random,static", mix = "income";
   bool fixed = false;

@@ -35,7 +35,7 @@ constexpr const char* grid = "set grid ytics linecolor rgb '#dddddd'\n";
 std::string heat(const options& settings, std::span<const scheme_result> results,
                  const std::filesystem::path& picture) {
   const std::size_t panels = (std::min)(results.size(), most_panels);
-  const std::size_t columns = (std::min)(panels, std::size_t{3});
+  const std::size_t columns = panels == 4 ? 2 : (std::min)(panels, std::size_t{3});
   const std::size_t rows = (panels + columns - 1) / columns;
   std::string out =
       head(picture, static_cast<int>(60 + 380 * columns), static_cast<int>(80 + 330 * rows));
@@ -100,7 +100,8 @@ std::string counts(const options& settings, std::span<const scheme_result> resul
              settings.on.net[settings.on.widest].extent, plots);
 }
 
-std::string evenness(std::span<const scheme_result> results, const std::filesystem::path& picture) {
+std::string evenness(const options& settings, std::span<const scheme_result> results,
+                     const std::filesystem::path& picture) {
   std::string out = head(picture, 760, 440), plots;
   for (std::size_t s = 0; s < results.size(); ++s) {
     out += fmt::format("$gini{} << END\n", s);
@@ -116,8 +117,8 @@ std::string evenness(std::span<const scheme_result> results, const std::filesyst
              "set key outside bottom center horizontal noenhanced\n"
              "set title 'Gini coefficient of how often nodes were held (0: all alike)'\n"
              "set xlabel 'round'\nset ylabel 'Gini coefficient'\n"
-             "set xrange [0:*]\nset yrange [0:*]\n{}\n",
-             plots);
+             "set xrange [0:{}]\nset yrange [0:*]\n{}\n",
+             settings.rounds, plots);
 }
 
 /// Rounds after which a run had been covered, against its rank: some 40 points of the measured
@@ -193,7 +194,7 @@ std::vector<std::filesystem::path> draw_pictures(const options& settings,
   };
   draw("heat.svg", [&](const auto& p) { return heat(settings, results, p); });
   draw("counts.svg", [&](const auto& p) { return counts(settings, results, p); });
-  draw("evenness.svg", [&](const auto& p) { return evenness(results, p); });
+  draw("evenness.svg", [&](const auto& p) { return evenness(settings, results, p); });
   draw("cover.svg", [&](const auto& p) { return cover(settings, results, expected, p); });
   return out;
 }

@@ -123,27 +123,37 @@ std::string node_table(const options& settings, std::span<const scheme_result> r
 }
 
 std::string whole_table(const options& settings, std::span<const scheme_result> results) {
-  const std::string until = fmt::format("all {}", times_text(settings.times));
-  std::string out =
-      fmt::format("{:<24} {:^40}  {:^40}\n{:<24} {:>9} {:>8} {:>21}  {:>9} {:>8} {:>21}\n", "",
-                  "all nodes", settings.parameters ? "all parameters" : "", "", "never, %", "Gini",
-                  until + " after", settings.parameters ? "never, %" : "",
-                  settings.parameters ? "Gini" : "", settings.parameters ? until + " after" : "");
+  const std::string until = fmt::format("all {} after", times_text(settings.times));
+  std::string out = fmt::format("{:<24} {:^38}", "", "all nodes");
+  if (settings.parameters) out += fmt::format("  {:^50}", "all parameters");
+  out += fmt::format("\n{:<24} {:>8} {:>7} {:>21}", "", "never, %", "Gini", until);
+  if (settings.parameters) {
+    out += fmt::format("  {:>8} {:>11} {:>7} {:>21}", "never, %", "expected", "Gini", until);
+  }
+  out += "\n";
   for (const scheme_result& r : results) {
     const auto each = [&](const std::function<double(const repetition&)>& get) {
       return estimate_of(of_runs(r, get)).mean;
     };
-    out += fmt::format("{:<24} {:>9.3f} {:>8.4f} {:>21}", r.name,
+    out += fmt::format("{:<24} {:>8.3f} {:>7.4f} {:>21}", r.name,
                        100 * each([](const repetition& x) { return x.nodes.unseen_share; }),
                        each([](const repetition& x) { return x.nodes.gini; }),
                        cover_cell(settings, r, &repetition::node_cover));
     if (settings.parameters) {
-      out += fmt::format("  {:>9.3f} {:>8.4f} {:>21}",
+      const named_scheme& scheme = settings.schemes[static_cast<std::size_t>(&r - results.data())];
+      const parameter_expectation e = expect_parameters(settings, scheme);
+      const std::string theory = e.limit          ? fmt::format(">= {:.3f}", 100 * *e.limit)
+                                 : e.unseen_share ? fmt::format("{:.3f}", 100 * *e.unseen_share)
+                                                  : "-";
+      out += fmt::format("  {:>8.3f} {:>11} {:>7.4f} {:>21}",
                          100 * each([](const repetition& x) { return x.parameters->unseen_share; }),
-                         each([](const repetition& x) { return x.parameters->gini; }),
+                         theory, each([](const repetition& x) { return x.parameters->gini; }),
                          cover_cell(settings, r, &repetition::parameter_cover));
     }
     out += "\n";
+  }
+  if (settings.parameters) {
+    out += "(expected: after these rounds; >= is what is never held however long it goes on)\n";
   }
   return out;
 }

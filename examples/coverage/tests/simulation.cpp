@@ -158,3 +158,34 @@ TEST_CASE("results depend on the seed and not on the number of threads") {
   }
   CHECK(sum == one[0].counts);
 }
+
+TEST_CASE("the share of parameters that are never held is what theory says") {
+  options o = setting("random", {24, 36});
+  mix(o, {{0.5, 1}, {0.25, 3}});
+  o.parameters = true;
+  o.rounds = 5;
+  o.repetitions = 60;
+  for (const double dropout : {0.0, 0.4}) {
+    o.cohort.dropout = dropout;
+    const auto results = coverage_tool::simulate(o, [](const auto&) {});
+    const auto e = coverage_tool::expect_parameters(o, o.schemes[0]);
+    compare(
+        "unseen", results[0].runs, [](const auto& r) { return r.parameters->unseen_share; },
+        e.unseen_share);
+    CHECK_FALSE(e.limit.has_value());
+  }
+  // In 400 rounds of three clients, windows of the largest capacity have been everywhere.
+  o.cohort.dropout = 0;
+  o.rounds = 400;
+  o.repetitions = 1;
+  for (const char* scheme : {"rolling", "static"}) {
+    INFO(scheme);
+    o.schemes = {parse_scheme(scheme)};
+    const auto results = coverage_tool::simulate(o, [](const auto&) {});
+    const auto e = coverage_tool::expect_parameters(o, o.schemes[0]);
+    CHECK(results[0].runs[0].parameters->unseen_share == doctest::Approx(e.limit.value()));
+    CHECK(*e.limit > 0);
+  }
+  o.on = coverage_tool::find_network("char_lstm");
+  CHECK_FALSE(coverage_tool::expect_parameters(o, o.schemes[0]).limit.has_value());
+}
