@@ -6,10 +6,10 @@
 #include <subfed/schemes/site.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace subfed::inline v0 {
@@ -89,21 +89,48 @@ struct random {
     if (kept == where.extent) return index_set::full(kept);
     const random_stream stream = seeds.stream(where);
 
-    std::vector<std::pair<std::uint64_t, std::int64_t>> keys(
-        static_cast<std::size_t>(where.extent));
-    for (std::size_t n = 0; n < keys.size(); n += 2) {
+    const auto extent = static_cast<std::size_t>(where.extent);
+    std::vector<std::uint64_t> keys(extent);
+    for (std::size_t n = 0; n < extent; n += 2) {
       const auto [even, odd] = stream.bits_pair(n / 2);
-      keys[n] = {even, static_cast<std::int64_t>(n)};
-      if (n + 1 < keys.size()) keys[n + 1] = {odd, static_cast<std::int64_t>(n + 1)};
+      keys[n] = even;
+      if (n + 1 < extent) keys[n + 1] = odd;
     }
-    // Pairs are all different, so which L come first does not depend on how nth_element goes about
-    // it.
-    std::nth_element(keys.begin(), keys.begin() + kept, keys.end());
-    std::vector<std::int64_t> nodes(static_cast<std::size_t>(kept));
-    std::transform(keys.begin(), keys.begin() + kept, nodes.begin(),
-                   [](const auto& key) { return key.second; });
-    std::sort(nodes.begin(), nodes.end());
+    const auto [bound, at_bound] = largest_kept(keys, static_cast<std::size_t>(kept));
+    std::vector<std::int64_t> nodes(static_cast<std::size_t>(kept) + 1);
+    std::size_t count = 0;
+    for (std::size_t n = 0, ties = at_bound; n < extent; ++n) {
+      const bool tie = keys[n] == bound && ties > 0;
+      nodes[count] = static_cast<std::int64_t>(n);  // overwritten unless it counts
+      count += keys[n] < bound || tie;
+      ties -= tie;
+    }
+    nodes.resize(count);
     return {where.extent, nodes};
+  }
+
+ private:
+  struct limit {
+    std::uint64_t key;
+    std::size_t keys;  ///< of that value that are kept
+  };
+  /// The count-th smallest key. Keys are uniform, so that few share its leading byte.
+  static limit largest_kept(const std::vector<std::uint64_t>& keys, std::size_t count) {
+    if (count == 0) return {0, 0};
+    std::array<std::size_t, 256> with_byte{};
+    for (const std::uint64_t key : keys) ++with_byte[key >> 56];
+    std::size_t before = 0;  // keys with a smaller leading byte
+    std::size_t byte = 0;
+    while (before + with_byte[byte] < count) before += with_byte[byte++];
+    std::vector<std::uint64_t> near;
+    for (const std::uint64_t key : keys) {
+      if (key >> 56 == byte) near.push_back(key);
+    }
+    const auto last = near.begin() + static_cast<std::ptrdiff_t>(count - before - 1);
+    std::nth_element(near.begin(), last, near.end());
+    const std::uint64_t bound = *last;
+    const auto less = std::count_if(near.begin(), last, [bound](auto key) { return key < bound; });
+    return {bound, count - before - static_cast<std::size_t>(less)};
   }
 };
 
