@@ -109,13 +109,10 @@ element_format format_of_dlpack(const D& t) {
   return dlpack_format(t.dtype.code, t.dtype.bits);
 }
 
+/// The elements, wherever they are.
 template <class T, dlpack_struct D>
-tensor_view<T> view_of_dlpack(const D& t) {
+tensor_view<T> dlpack_elements(const D& t) {
   using element = std::remove_const_t<T>;
-  const int device = static_cast<int>(t.device.device_type);
-  if (!dlpack_host_reads(device)) {
-    refuse_dlpack("is on " + dlpack_device_text(device) + ", which the CPU does not read");
-  }
   check_format<element>("the DLPack tensor", format_of_dlpack(t));
   if (t.ndim < 0 || t.ndim > max_rank) {
     refuse_dlpack("has the rank " + std::to_string(t.ndim) + ", expected 0 to 8");
@@ -147,6 +144,15 @@ tensor_view<T> view_of_dlpack(const D& t) {
           std::span<const std::int64_t>(std::vector<std::int64_t>(t.strides, t.strides + rank))};
 }
 
+template <class T, dlpack_struct D>
+tensor_view<T> view_of_dlpack(const D& t) {
+  const int device = static_cast<int>(t.device.device_type);
+  if (!dlpack_host_reads(device)) {
+    refuse_dlpack("is on " + dlpack_device_text(device) + ", which the CPU does not read");
+  }
+  return dlpack_elements<T>(t);
+}
+
 /// Of another major version nothing but the deleter may be used.
 template <dlpack_managed M>
 void check_dlpack_version(const M& m) {
@@ -163,14 +169,20 @@ element_format format_of_managed(const M& m) {
   return format_of_dlpack(m.dl_tensor);
 }
 
+/// The tensor may be looked at as T.
 template <class T, dlpack_managed M>
-tensor_view<T> view_of_managed(const M& m) {
+void check_managed(const M& m) {
   check_dlpack_version(m);
   if constexpr (dlpack_versioned<M> && !std::is_const_v<T>) {
     if ((m.flags & dlpack_read_only) != 0) {
       refuse_dlpack("is to be written to, but is read-only");
     }
   }
+}
+
+template <class T, dlpack_managed M>
+tensor_view<T> view_of_managed(const M& m) {
+  check_managed<T>(m);
   return view_of_dlpack<T>(m.dl_tensor);
 }
 

@@ -58,6 +58,25 @@ void check_torch_type(const V& t) {
                format_text(format_of<T>()));
 }
 
+/// The elements, wherever they are. Pre: t is defined.
+template <class T, class V>
+tensor_view<T> view_of_torch(const V& t) {
+  using memory_layout = decltype(t.layout());
+  if (t.layout() != memory_layout::Strided || t.is_quantized()) {
+    refuse_torch("is not strided: it is sparse, quantised or in oneDNN's layout");
+  }
+  if (t.is_conj() || t.is_neg()) {
+    refuse_torch("is lazily conjugated or negated: call resolve_conj() or resolve_neg()");
+  }
+  check_torch_type<std::remove_const_t<T>>(t);
+  if (!std::is_const_v<T> && t.requires_grad()) {
+    refuse_torch("is to be written to, but requires gradients: pass its detach()");
+  }
+  const auto rank = static_cast<std::size_t>(t.dim());
+  return {static_cast<T*>(t.data_ptr()), std::span<const std::int64_t>(t.sizes().data(), rank),
+          std::span<const std::int64_t>(t.strides().data(), rank)};
+}
+
 }  // namespace detail
 
 /// The element type of an at::Tensor is known at run time only, so name it: slice<float>(...).
@@ -84,23 +103,9 @@ struct view_traits<V> {
 
   template <class T>
   static tensor_view<T> view(const V& t) {
-    using element = std::remove_const_t<T>;
     if (!t.defined()) detail::refuse_torch("is undefined");
     if (!t.is_cpu()) detail::refuse_torch("is not on the CPU");
-    using memory_layout = decltype(t.layout());
-    if (t.layout() != memory_layout::Strided || t.is_quantized()) {
-      detail::refuse_torch("is not strided: it is sparse, quantised or in oneDNN's layout");
-    }
-    if (t.is_conj() || t.is_neg()) {
-      detail::refuse_torch("is lazily conjugated or negated: call resolve_conj() or resolve_neg()");
-    }
-    detail::check_torch_type<element>(t);
-    if (!std::is_const_v<T> && t.requires_grad()) {
-      detail::refuse_torch("is to be written to, but requires gradients: pass its detach()");
-    }
-    const auto rank = static_cast<std::size_t>(t.dim());
-    return {static_cast<T*>(t.data_ptr()), std::span<const std::int64_t>(t.sizes().data(), rank),
-            std::span<const std::int64_t>(t.strides().data(), rank)};
+    return detail::view_of_torch<T>(t);
   }
 };
 

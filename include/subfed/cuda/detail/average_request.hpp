@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT
+/// Who takes part in an average on a device, checked as average_cohort does. Looks at addresses,
+/// never at elements.
+#pragma once
+
+#include <subfed/average_cohort.hpp>
+#include <subfed/average_options.hpp>
+#include <subfed/cuda/detail/average_plan.hpp>
+#include <subfed/detail/average_checks.hpp>
+#include <subfed/detail/memory_apart.hpp>
+#include <subfed/error.hpp>
+#include <subfed/submodel.hpp>
+#include <subfed/tensor_view.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace subfed::inline v0::cuda::detail {
+
+/// Throws  error for options that need the elements before the launch.
+inline void check_device_options(const average_options& options) {
+  subfed::detail::check_options(options);
+  const bool whole_updates = options.on_non_finite == non_finite::refuse ||
+                             options.on_non_finite == non_finite::skip_client;
+  if (whole_updates) {
+    subfed::detail::fail(
+        "subfed: cuda: non_finite::refuse and skip_client need the elements of an update before "
+        "the launch; on a device there are propagate and skip_element");
+  }
+}
+
+/// The clients with positive weights, in the order of their numbers.
+template <class T>
+struct average_request {
+  std::vector<average_part<T>> parts;
+  double cohort_weight = 0;
+  average_report report;  ///< without what the launch counts
+};
+
+/// Throws  as average_cohort, and error for options that need the elements before the launch.
+template <class T>
+average_request<T> request_average(const model& net, std::span<const update<T>> updates,
+                                   const tensor_views<T>& globals, const average_options& options) {
+  check_device_options(options);
+  if (updates.empty()) {
+    subfed::detail::fail("subfed: average: the cohort is empty: there is no update to average");
+  }
+  subfed::detail::check_globals(net, globals);
+  std::vector<const update<T>*> cohort;
+  for (const auto& u : updates) {
+    subfed::detail::check_update<T>(net, u.sub, u.tensors, u.weight);
+    cohort.push_back(&u);
+  }
+  std::stable_sort(cohort.begin(), cohort.end(), [](const auto* a, const auto* b) {
+    return a->sub.origin().client < b->sub.origin().client;
+  });
+  if (options.round) subfed::detail::check_rounds(cohort, *options.round);
+
+  average_request<T> out;
+  for (const auto* u : cohort) {
+    ++out.report.clients;
+    out.cohort_weight += u->weight;
+    if (u->weight > 0) out.parts.push_back({&u->sub, u->weight, &u->tensors});
+  }
+  subfed::detail::check_total_weight(out.cohort_weight);
+  subfed::detail::placed_tensors places;
+  for (std::size_t t = 0; t < globals.size(); ++t) {
+    const auto& name = net.tensors()[t].name;
+    places.add(globals[t], name, subfed::detail::access::writes);
+    for (const auto& p : out.parts) {
+      places.add((*p.tensors)[t], name, subfed::detail::access::reads);
+    }
+  }
+  places.check_apart("average");
+  return out;
+}
+
+}  // namespace subfed::inline v0::cuda::detail

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: MIT
+/// The selective average on a device, one update at a time: add, finish.
+#pragma once
+
+#include <cuda_runtime_api.h>
+#include <subfed/average_options.hpp>
+#include <subfed/cuda/average_cohort.cuh>
+#include <subfed/cuda/detail/average_plan.hpp>
+#include <subfed/cuda/detail/average_request.hpp>
+#include <subfed/cuda/detail/copy_kernel.hpp>
+#include <subfed/cuda/detail/copy_plan.hpp>
+#include <subfed/cuda/element.cuh>
+#include <subfed/cuda/error.cuh>
+#include <subfed/cuda/on_device.cuh>
+#include <subfed/cuda/slice.cuh>
+#include <subfed/cuda/workspace.cuh>
+#include <subfed/error.hpp>
+#include <subfed/submodel.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace subfed::inline v0::cuda {
+
+/// subfed::selective_average on tensors in device memory: updates come one by one and are not kept.
+///
+/// Numerics  The bits of subfed::selective_average for the same calls in the same order, but for NaNs.
+/// Cost      8 bytes of device memory a parameter, and one submodel for each different set of nodes.
+template <class T>
+class selective_average {
+ public:
+  /// sums: device memory of net.size() doubles, which stays the caller's. Call clear() first.
+  ///
+  /// Throws  error for options that need the elements before a launch, non_finite::skip_element among
+  ///         them, memory elsewhere, or another number of doubles.
+  selective_average(model net, const tensor_view<double>& sums, const average_options& options = {})
+      : model_(std::move(net)), options_(options), sums_(sums.data_handle()) {
+    detail::check_device_options(options_);
+    if (options_.on_non_finite == non_finite::skip_element) {
+      subfed::detail::fail(
+          "subfed: cuda: selective_average does not offer non_finite::skip_element on a device; "
+          "prepare_average does");
+    }
+    if (sums.size() != model_.size() || !sums.is_exhaustive()) {
+      subfed::detail::fail("subfed: cuda: the sums of an average are " +
+                           std::to_string(sums.size()) + " doubles, expected " +
+                           std::to_string(model_.size()) + " without gaps");
+    }
+    detail::check_on_device("cuda::average", "sums'", "sums", sums, detail::current_device());
+    double* at = sums_;
+    for (const auto& t : model_.tensors()) {
+      views_.emplace_back(at, t.extents);
+      at += views_.back().size();
+    }
+  }
+
+  /// Sets the sums to zero, in the order of the stream, and forgets all updates.
+  void clear(cudaStream_t stream) {
+    detail::check(
+        cudaMemsetAsync(sums_, 0, static_cast<std::size_t>(model_.size()) * sizeof(double), stream),
+        "cudaMemsetAsync");
+    entries_.clear();
+    seen_.clear();
+    cohort_weight_ = 0;
+    report_ = {};
+    cleared_ = true;
+  }
+
+  /// Adds a client's update, in the order of the stream.
+  ///
+  /// Throws  as subfed::selective_average::add, error before clear() and for memory elsewhere, and as
+  ///         copies::upload. Nothing is added then.
+  /// Cost    One upload, one kernel; reads the update once, reads and writes its sums.
+  void add(const submodel& sub, const tensor_views<const T>& tensors, double weight,
+           workspace& memory, cudaStream_t stream) {
+    using E = detail::kernel_element_t<T>;
+    if (!cleared_) subfed::detail::fail("subfed: cuda: an average is added to before clear()");
+    subfed::detail::check_update(model_, sub, tensors, weight);
+    check_round(sub);
+    subfed::detail::check_total_weight(cohort_weight_ + weight);
+    detail::check_on_device("cuda::average", "client", model_, tensors, detail::current_device());
+    subfed::detail::placed_tensors places;
+    for (std::size_t t = 0; t < views_.size(); ++t) {
+      places.add(views_[t], model_.tensors()[t].name, subfed::detail::access::writes);
+      places.add(tensors[t], model_.tensors()[t].name, subfed::detail::access::reads);
+    }
+    places.check_apart("average");
+    if (weight > 0) {
+      detail::copy_plan<detail::direction::scatter, E, double> plan(model_);
+      plan.add(sub, tensor_views<double>(views_), tensors, weight);
+      const detail::copy_call call = plan.finish();
+      copies<E, double, detail::accumulate> addition(call, plan.bytes());
+      addition.upload(memory, stream);
+      addition.launch(stream);
+      count(sub, weight);
+    }
+    ++report_.clients;
+    cohort_weight_ += weight;
+    seen_.push_back(sub.origin().client);
+  }
+
+  /// Plans to write the average of what has been added so far into the global tensors; upload() and
+  /// launch() it. The state stays.
+  ///
+  /// Throws  as subfed::selective_average::finish, and error for memory elsewhere; cuda_error.
+  average<detail::kernel_element_t<T>> prepare_finish(const tensor_views<T>& globals) const {
+    subfed::detail::check_globals(model_, globals);
+    detail::check_on_device("cuda::average", "global", model_, globals, detail::current_device());
+    subfed::detail::placed_tensors places;
+    for (std::size_t t = 0; t < globals.size(); ++t) {
+      places.add(globals[t], model_.tensors()[t].name, subfed::detail::access::writes);
+      places.add(views_[t], model_.tensors()[t].name, subfed::detail::access::reads);
+    }
+    places.check_apart("average");
+    std::vector<detail::average_part<T>> parts;
+    for (const entry& e : entries_) parts.push_back({&e.sub, e.weight, nullptr});
+    const detail::average_plan<detail::kernel_element_t<T>> plan(
+        model_, globals, std::span<const detail::average_part<T>>(parts), sums_,
+        detail::rule_of(options_, cohort_weight_));
+    return {plan, report_};
+  }
+
+  /// Plans, uploads and launches in one.
+  average<detail::kernel_element_t<T>> finish(const tensor_views<T>& globals, workspace& memory,
+                                              cudaStream_t stream) const {
+    auto call = prepare_finish(globals);
+    call.upload(memory, stream);
+    call.launch(stream);
+    return call;
+  }
+
+ private:
+  struct entry {
+    submodel sub;
+    double weight;
+  };
+
+  void check_round(const submodel& sub) {
+    if (!options_.round) return;
+    const bool again = std::find(seen_.begin(), seen_.end(), sub.origin().client) != seen_.end();
+    if (sub.origin().round != *options_.round || again) {
+      ++report_.refused_clients;
+      subfed::detail::refuse_round(sub, *options_.round);
+    }
+  }
+
+  void count(const submodel& sub, double weight) {
+    for (entry& e : entries_) {
+      if (e.sub.same_nodes(sub)) {
+        e.weight += weight;
+        return;
+      }
+    }
+    entries_.push_back({sub, weight});
+  }
+
+  model model_;
+  average_options options_;
+  double* sums_;
+  std::vector<tensor_view<double>> views_;
+  std::vector<entry> entries_;
+  std::vector<std::uint64_t> seen_;
+  double cohort_weight_ = 0;
+  average_report report_;
+  bool cleared_ = false;
+};
+
+}  // namespace subfed::inline v0::cuda

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: MIT
+#include <subfed/cuda/detail/average_plan.hpp>
+
+#include <cuda/emulation.hpp>
+#include <support/average_properties.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace kernels = subfed::cuda::detail;
+using emulation::order;
+using subfed::average_options;
+using subfed::average_report;
+using subfed::tensor_views;
+using support::seeded;
+
+namespace {
+
+/// The average by all threads of the launch; wide counts the jobs with wide packs.
+template <class T>
+average_report by_threads(const subfed::model& net, const std::vector<subfed::update<T>>& updates,
+                          const std::vector<subfed::tensor_view<T>>& globals,
+                          const average_options& options, order by, std::int64_t& wide) {
+  average_report report;
+  std::vector<kernels::average_part<T>> parts;
+  double cohort_weight = 0;
+  for (const auto& u : updates) {
+    ++report.clients;
+    cohort_weight += u.weight;
+    if (u.weight > 0) parts.push_back({&u.sub, u.weight, &u.tensors});
+  }
+  using E = kernels::kernel_element_t<T>;
+  const kernels::average_plan<E> plan(net, tensor_views<T>(globals),
+                                      std::span<const kernels::average_part<T>>(parts), nullptr,
+                                      kernels::rule_of(options, cohort_weight));
+  wide += emulation::wide_jobs<kernels::average_job>(plan.bytes(), plan.call().jobs, plan.jobs());
+  const auto counts = emulation::launch<E>(plan.call(), plan.bytes(), by);
+  report.held = counts.held;
+  report.unheld = plan.elements() - counts.held;
+  report.skipped_elements = counts.skipped;
+  return report;
+}
+
+const auto forwards = [](const auto& net, const auto& updates, const auto& globals,
+                         const average_options& options) {
+  std::int64_t wide = 0;
+  return by_threads(net, updates, globals, options, order::forwards, wide);
+};
+
+/// Options that a launch can have: those that look at whole updates first are not among them.
+average_options options_number(std::uint64_t n) {
+  average_options out = support::options_number(n);
+  if (out.on_non_finite == subfed::non_finite::skip_client ||
+      out.on_non_finite == subfed::non_finite::refuse) {
+    out.on_non_finite = subfed::non_finite::propagate;
+  }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("every thread of an average together gives what the dense loop gives") {
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+    average_options options = options_number(seed);
+    if (seed % 2 == 0) options = {};
+    support::check_against_oracle<float>(seed, options, forwards);
+  }
+  for (std::uint64_t seed = 0; seed < 8; ++seed) {
+    support::check_against_oracle<float>(300 + seed, {}, forwards, {support::large_network, 9});
+  }
+}
+
+TEST_CASE_TEMPLATE("the bits are those of average_cohort, in any order of the threads", T, float,
+                   subfed::half) {
+  std::int64_t wide = 0;
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+    INFO("seed ", seed);
+    seeded random(9000 + seed);
+    const auto value = [](seeded& r) {
+      return T((r.unit() - 0.5) * std::ldexp(1.0, static_cast<int>(r.between(-14, 14))));
+    };
+    const auto weight = [](seeded& r) { return r.one_in(7) ? 0.0 : r.unit() + 0.01; };
+    const bool large = seed % 5 == 4;
+    support::cohort<T> group{
+        random, large ? support::large_network(random) : support::random_network(random),
+        random.between(1, 9), value, weight};
+    const average_options options = seed % 3 == 0 ? average_options{} : options_number(seed);
+    const auto before = group.elements();
+    const average_report expected_report =
+        support::at_once(group.net, group.updates(), group.global_views(), options);
+    const auto expected = group.elements();
+    for (const order by : {order::forwards, order::backwards}) {
+      for (std::size_t t = 0; t < before.size(); ++t) {
+        group.globals[t].fill(
+            [&](std::int64_t n) { return before[t][static_cast<std::size_t>(n)]; });
+      }
+      support::check_report(
+          by_threads(group.net, group.updates(), group.global_views(), options, by, wide),
+          expected_report);
+      for (std::size_t t = 0; t < expected.size(); ++t) {
+        CHECK(support::same_bits(group.globals[t].elements(), expected[t]));
+      }
+      CHECK(group.rest_untouched());
+    }
+  }
+}
+
+TEST_CASE("wide packs give the same bits, and are used where all tensors are aligned") {
+  using T = subfed::half;
+  subfed::model net;
+  const auto rows = net.group("rows", 6);
+  const auto columns = net.group("columns", 64);
+  net.tensor("matrix", {rows, columns});
+  net.tensor("kernel", {rows, columns, 3, 3});
+  net.tensor("cut twice", {columns, columns});
+  net.tensor("whole", {32});
+  const auto shapes = [&](const subfed::submodel& sub) {
+    std::vector<std::vector<std::int64_t>> out;
+    for (std::size_t t = 0; t < 4; ++t) out.push_back(sub.extents(subfed::tensor_id(t)));
+    return out;
+  };
+  struct alignas(16) line {
+    T values[4096];
+  };
+  for (const std::int64_t step : {16, 1}) {
+    seeded random(5);
+    std::vector<line> memory(4 * 11);
+    const auto views = [&](const subfed::submodel& sub, std::size_t slot) {
+      std::vector<subfed::tensor_view<T>> out;
+      for (std::size_t t = 0; t < 4; ++t) {
+        out.emplace_back(memory[4 * slot + t].values, shapes(sub)[t]);
+        for (std::int64_t i = 0; i < out[t].size(); ++i) {
+          out[t].data_handle()[i] = T(random.unit() - 0.5);
+        }
+      }
+      return out;
+    };
+    const auto globals = views(subfed::submodel::full(net), 0);
+    std::vector<subfed::update<T>> updates;
+    for (std::uint64_t c = 0; c < 9; ++c) {
+      const auto columns_set = subfed::index_set::window(
+          64, step * random.between(0, 64 / step - 1), step * random.between(1, 64 / step));
+      const subfed::submodel sub(net, {support::random_set(random, 6), columns_set}, {.client = c});
+      updates.push_back({sub, tensor_views<const T>(views(sub, c + 1)), random.unit()});
+    }
+    const std::vector<line> before = memory;
+    support::at_once(net, updates, globals, {});
+    const std::vector<line> expected = memory;
+    memory = before;
+    std::int64_t wide = 0;
+    by_threads(net, updates, globals, {}, order::backwards, wide);
+    CHECK(wide == (step == 16 ? 4 : 1));
+    for (std::size_t i = 0; i < memory.size(); ++i) {
+      REQUIRE(std::equal(memory[i].values, memory[i].values + 4096, expected[i].values));
+    }
+  }
+}
+
+TEST_CASE("adding one client after the other and finishing gives the bits of selective_average") {
+  using T = float;
+  using E = kernels::kernel_element_t<T>;
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    INFO("seed ", seed);
+    seeded random(7000 + seed);
+    const auto value = [](seeded& r) { return T((r.unit() - 0.5) * 3.0); };
+    const auto weight = [](seeded& r) { return r.unit() + 0.01; };
+    support::cohort<T> group{random, support::random_network(random), 5, value, weight};
+    average_options options = options_number(seed);
+    options.on_non_finite = subfed::non_finite::propagate;
+    const auto before = group.elements();
+
+    std::vector<double> sums(static_cast<std::size_t>(group.net.size()) + 1, 0.0);
+    std::vector<subfed::tensor_view<double>> sum_views;
+    std::int64_t at = 0;
+    for (const auto& t : group.net.tensors()) {
+      sum_views.emplace_back(sums.data() + at, t.extents);
+      at += sum_views.back().size();
+    }
+    std::vector<kernels::average_part<T>> parts;
+    double cohort_weight = 0;
+    for (const auto& c : group.clients) {
+      kernels::copy_plan<kernels::direction::scatter, E, double> plan(group.net);
+      plan.add(c.sub, tensor_views<double>(sum_views), tensor_views<const T>(c.views()), c.weight);
+      const auto call = plan.finish();
+      emulation::launch<E, double>(call, plan.bytes(), kernels::accumulate{}, order::backwards);
+      cohort_weight += c.weight;
+      const auto known = std::find_if(parts.begin(), parts.end(),
+                                      [&](const auto& p) { return p.sub->same_nodes(c.sub); });
+      if (known == parts.end()) {
+        parts.push_back({&c.sub, c.weight, nullptr});
+      } else {
+        known->weight += c.weight;
+      }
+    }
+    const kernels::average_plan<E> plan(group.net, tensor_views<T>(group.global_views()),
+                                        std::span<const kernels::average_part<T>>(parts),
+                                        sums.data(), kernels::rule_of(options, cohort_weight));
+    emulation::launch<E>(plan.call(), plan.bytes(), order::forwards);
+    const auto found = group.elements();
+    for (std::size_t t = 0; t < before.size(); ++t) {
+      group.globals[t].fill([&](std::int64_t n) { return before[t][static_cast<std::size_t>(n)]; });
+    }
+    support::streamed(group.net, group.updates(), group.global_views(), options);
+    for (std::size_t t = 0; t < found.size(); ++t) {
+      CHECK(support::same_bits(found[t], group.globals[t].elements()));
+    }
+  }
+}

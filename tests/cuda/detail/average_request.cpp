@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT
+#include <subfed/cuda/detail/average_request.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <vector>
+
+using subfed::index_set;
+using subfed::submodel;
+using subfed::tensor_view;
+using subfed::tensor_views;
+using subfed::update;
+using subfed::cuda::detail::request_average;
+
+namespace {
+
+struct fixture {
+  subfed::model net;
+  subfed::group_id hidden = net.group("hidden", 4);
+  subfed::tensor_id weight = net.tensor("weight", {hidden});
+  float global[4] = {};
+  float values[3][2] = {};
+  std::vector<update<float>> updates;
+
+  fixture() {
+    for (const std::uint64_t client : {7u, 3u, 5u}) {
+      const submodel sub(net, {index_set(4, {0, 2})}, {.client = client});
+      updates.push_back({sub,
+                         {tensor_view<const float>(values[updates.size()], {2})},
+                         static_cast<double>(client)});
+    }
+  }
+  auto request(const subfed::average_options& options = {}) {
+    return request_average<float>(net, std::span<const update<float>>(updates),
+                                  {tensor_view<float>(global, {4})}, options);
+  }
+  std::string refusal(const subfed::average_options& options = {}) {
+    try {
+      request(options);
+    } catch (const subfed::error& error) {
+      return error.what();
+    }
+    return "nothing was thrown";
+  }
+};
+
+}  // namespace
+
+TEST_CASE_FIXTURE(fixture, "clients take part in the order of their numbers, without weight 0") {
+  updates[2].weight = 0;
+  const auto found = request();
+  REQUIRE(found.parts.size() == 2);
+  CHECK(found.parts[0].weight == 3);
+  CHECK(found.parts[1].weight == 7);
+  CHECK(found.cohort_weight == 10);
+  CHECK(found.report.clients == 3);
+}
+
+TEST_CASE_FIXTURE(fixture, "options that need elements before the launch are refused") {
+  subfed::average_options options;
+  for (const auto policy : {subfed::non_finite::refuse, subfed::non_finite::skip_client}) {
+    options.on_non_finite = policy;
+    CHECK(refusal(options) ==
+          "subfed: cuda: non_finite::refuse and skip_client need the elements of an update before "
+          "the launch; on a device there are propagate and skip_element");
+  }
+  options.on_non_finite = subfed::non_finite::skip_element;
+  CHECK(refusal(options) == "nothing was thrown");
+}
+
+TEST_CASE_FIXTURE(fixture, "what average_cohort refuses is refused") {
+  updates[1].weight = -1;
+  CHECK(
+      refusal() ==
+      "subfed: average: the weight of client 3 of round 0 is -1, expected a finite number that is "
+      "not negative");
+  updates[1].weight = 1;
+  subfed::average_options options;
+  options.round = 4;
+  CHECK(refusal(options) == "subfed: average: the update of client 3 of round 0 is not of round 4");
+  updates[1].tensors = tensor_views<const float>{{global + 2, {2}}};
+  CHECK(refusal() == "subfed: average: the global and the local tensor 'weight' overlap in memory");
+  updates.clear();
+  CHECK(refusal() == "subfed: average: the cohort is empty: there is no update to average");
+}
