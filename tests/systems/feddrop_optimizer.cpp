@@ -160,7 +160,7 @@ TEST_CASE("every step is feasible, within bounds, and the best of them is return
     CHECK(report.objective == doctest::Approx(objective(s, q)).epsilon(1e-12));
     CHECK(report.slack == doctest::Approx(net.slack(q, count, ratio)).epsilon(1e-9));
     CHECK(report.slack > 0);
-    CHECK(report.penalised == doctest::Approx(least).epsilon(1e-9));
+    CHECK(report.penalised == doctest::Approx(least).epsilon(1e-6));
     CHECK(report.objective <= start * 1.002);     // the start had g = 0, which is not allowed here
     CHECK(report.objective >= s.total() - 1e-9);  // Theorem 3
   }
@@ -289,10 +289,15 @@ TEST_CASE("the coefficients by order are those of the sum over all pairs, whatev
   support::seeded random(3);
   for (int trial = 0; trial < 300; ++trial) {
     const auto count = static_cast<std::size_t>(random.between(1, 8));
-    std::vector<double> triangle(count * (count + 1) / 2), q(count, 1.0), a(count);
-    for (double& x : triangle) x = 2 * random.unit() - 1;
+    std::vector<float> square(count * count);
+    std::vector<double> q(count, 1.0), a(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      for (std::size_t j = 0; j <= i; ++j) {
+        square[i * count + j] = square[j * count + i] = static_cast<float>(2 * random.unit() - 1);
+      }
+    }
     std::vector<std::uint32_t> order(count), group(count);
-    const subfed::detail::keep_order state{triangle, order, group, a};
+    const subfed::detail::keep_order state{square.data(), order, group, a};
     state.build(q.data());
     for (int step = 0; step < 8; ++step) {
       for (double& p : q) {  // quarters, so that many are equal

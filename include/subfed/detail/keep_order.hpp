@@ -19,13 +19,13 @@ namespace subfed::inline v0::detail {
 ///
 /// order, group and a are the caller's, C elements each. group numbers runs of equal probabilities.
 struct keep_order {
-  std::span<const double> triangle;  ///< S of the node
+  const float* square;               ///< S of the node, all C rows: a client's row is read at a stretch
   std::span<std::uint32_t> order;    ///< clients, by falling probability
   std::span<std::uint32_t> group;    ///< of each client; equal where the probabilities are
   std::span<double> a;
 
   double similarity(std::size_t i, std::size_t j) const noexcept {
-    return i < j ? triangle[j * (j + 1) / 2 + i] : triangle[i * (i + 1) / 2 + j];
+    return static_cast<double>(square[i * order.size() + j]);
   }
 
   /// From nothing: O(C^2).
@@ -59,7 +59,7 @@ struct keep_order {
         if (q[order[k]] == rest) continue;
         for (std::size_t l = from; l < to; ++l) {
           if (l == k || (l < k && q[order[l]] != rest)) continue;  // that pair was looked at
-          l < k ? shift(order[l], order[k], 1) : shift(order[k], order[l], 1);
+          shift(order[k], order[l], l < k ? -1 : 1);
         }
       }
       for (std::size_t k = from; k < to; ++k) {
@@ -89,7 +89,7 @@ struct keep_order {
           const std::uint32_t other = group[order[l]];
           if (l == k || (own == other && own != alone)) continue;
           if (l < k && !(other == rest && other != alone)) continue;  // that pair was looked at
-          l < k ? shift(order[k], order[l], 1) : shift(order[l], order[k], 1);
+          shift(order[k], order[l], l < k ? 1 : -1);
         }
       }
       from = to;
@@ -98,10 +98,10 @@ struct keep_order {
   }
 
  private:
-  /// `above` rises by so many halves of the way from below to above the other.
-  void shift(std::size_t above, std::size_t other, double halves) const noexcept {
-    const double s = halves * similarity(above, other);
-    a[above] += s;
+  /// `moving` goes up by so many halves of the way from below to above the other.
+  void shift(std::size_t moving, std::size_t other, double halves) const noexcept {
+    const double s = halves * similarity(moving, other);
+    a[moving] += s;
     a[other] -= s;
   }
   /// The value that more than half of a run have, if there is one; else that of any of them.

@@ -68,11 +68,12 @@ class keep_descent {
  public:
   keep_descent(const trajectory_similarity& similarity, const flops_budget& budget,
                std::span<const keep_probabilities> clients, const keep_optimizer_options& options)
-      : similarity_(similarity),
+      : nodes_(similarity.nodes()),
         budget_(budget),
         options_(options),
         clients_(clients.size()),
         q_(similarity.nodes() * clients.size()),
+        square_(q_.size() * clients.size()),
         next_(q_.size()),
         a_(q_.size()),
         root_(q_.size()),
@@ -84,12 +85,20 @@ class keep_descent {
       groups_.push_back({clients[0].first(group_id(g)), clients[0][group_id(g)].size()});
     }
     for (std::size_t c = 0; c < clients_; ++c) {
-      for (std::size_t n = 0; n < similarity.nodes(); ++n) {
+      for (std::size_t n = 0; n < nodes_; ++n) {
         q_[n * clients_ + c] = (std::max)(clients[c].values()[n], options.smallest);
       }
     }
+    for (std::size_t n = 0; n < nodes_; ++n) {
+      float* const own = square_.data() + n * clients_ * clients_;
+      for (std::size_t i = 0; i < clients_; ++i) {
+        for (std::size_t j = 0; j <= i; ++j) {
+          own[i * clients_ + j] = own[j * clients_ + i] = static_cast<float>(similarity(n, i, j));
+        }
+      }
+    }
     enter();
-    for (std::size_t n = 0; n < similarity_.nodes(); ++n) at(n).build(&q_[n * clients_]);
+    for (std::size_t n = 0; n < nodes_; ++n) at(n).build(&q_[n * clients_]);
     mean_ = a_;
   }
 
@@ -110,7 +119,7 @@ class keep_descent {
       largest = (std::max)(largest, std::fabs(next_[i] - q_[i]));
     }
     q_.swap(next_);
-    for (std::size_t n = 0; n < similarity_.nodes(); ++n) at(n).update(&q_[n * clients_]);
+    for (std::size_t n = 0; n < nodes_; ++n) at(n).update(&q_[n * clients_]);
     for (std::size_t i = 0; i < a_.size(); ++i) mean_[i] += 0.5 * (a_[i] - mean_[i]);
     return largest;
   }
@@ -122,7 +131,7 @@ class keep_descent {
 
   keep_order at(std::size_t n) {
     const std::size_t from = n * clients_;
-    return {similarity_.triangle(n), std::span(order_).subspan(from, clients_),
+    return {square_.data() + from * clients_, std::span(order_).subspan(from, clients_),
             std::span(group_).subspan(from, clients_), std::span(a_).subspan(from, clients_)};
   }
 
@@ -237,11 +246,13 @@ class keep_descent {
     place(low, radius);
   }
 
-  const trajectory_similarity& similarity_;
+  std::size_t nodes_;
   const flops_budget& budget_;
   keep_optimizer_options options_;
   std::size_t clients_;
-  std::vector<double> q_, next_, a_, mean_, root_;
+  std::vector<double> q_;
+  std::vector<float> square_;  ///< S, in the precision that choosing a step needs
+  std::vector<double> next_, a_, mean_, root_;
   std::vector<std::uint32_t> order_, group_;
   std::vector<double> fixed_;
   std::vector<node_range> groups_;
@@ -323,6 +334,7 @@ keep_report optimize_keep(const trajectory_similarity& similarity, const flops_b
   }
   report.objective = trajectory_objective(similarity, clients);
   report.slack = budget.slack(clients);
+  report.penalised = report.objective - options.barrier * std::log(report.slack);
   return report;
 }
 
