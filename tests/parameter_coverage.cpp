@@ -41,7 +41,9 @@ TEST_CASE("a weight is held when the nodes at both of its ends are") {
   CHECK(seen.count(weight, std::vector<std::int64_t>{0, 1, 2, 2}) == 2);
   CHECK(seen.count(weight, std::vector<std::int64_t>{2, 1, 0, 0}) == 0);
   CHECK_FALSE(seen.summary().first_full_cover.has_value());
-  CHECK(seen.least_holders() == 1);
+  CHECK(seen.holders().least == 1);
+  CHECK(seen.holders().most == 2);
+  CHECK(seen.holders(bias).shared_by_two == 1.0 / 4);
   seen.record(submodel::full(net));
   seen.record(submodel::full(net));
   CHECK(seen.rounds() == 1);  // the second round is going on
@@ -51,6 +53,11 @@ TEST_CASE("a weight is held when the nodes at both of its ends are") {
   CHECK(seen.first_cover(2) == std::optional<std::int64_t>(2));
   CHECK_FALSE(seen.first_cover(3).has_value());
   CHECK(seen.distinct_submodels() == 3);
+  CHECK(seen.holders(bias).overlap == 3.0 / 4);  // of 4 nodes, 3 in the round before
+  seen.record(submodel(net, {index_set(3, {0}), index_set(4, {2})}));
+  seen.end_round();
+  CHECK(seen.rounds_since(bias) == count_histogram{{0, 1}, {1, 3}});
+  CHECK(seen.rounds_since(weight) == count_histogram{{0, 9}, {1, 11 * 9}});
 }
 
 TEST_CASE("windows that roll together hold every node alike, but far nodes never together") {
@@ -86,25 +93,41 @@ namespace {
 struct dense {
   std::vector<std::vector<std::int64_t>> counts;
   std::vector<std::optional<std::int64_t>> cover = std::vector<std::optional<std::int64_t>>(3);
-  std::int64_t least = 0;
+  std::vector<std::int64_t> last;  // of all elements: round, or -1
+  subfed::holder_summary holders;
 
   dense(const oracle::network& plan, const std::vector<std::vector<oracle::holding>>& rounds) {
     for (const auto& t : plan.tensors) {
       const auto elements = support::elements_of(oracle::global_shape(plan, t));
       counts.emplace_back(static_cast<std::size_t>(elements), 0);
     }
+    double total = 0, shared = 0, pairs = 0, later = 0, twice = 0;
     for (std::size_t r = 0; r < rounds.size(); ++r) {
+      std::vector<std::int64_t> here;  // holders of all elements
       for (std::size_t t = 0; t < counts.size(); ++t) {
-        std::vector<std::int64_t> holders(counts[t].size(), 0);
+        std::vector<std::int64_t> of_tensor(counts[t].size(), 0);
         for (const auto& h : rounds[r]) {
           for (const auto n : oracle::global_numbers(plan, plan.tensors[t], h)) {
-            if (n >= 0) ++holders[static_cast<std::size_t>(n)];
+            if (n >= 0) ++of_tensor[static_cast<std::size_t>(n)];
           }
         }
-        for (std::size_t n = 0; n < holders.size(); ++n) {
-          counts[t][n] += holders[n];
-          if (holders[n] > 0 && (least == 0 || holders[n] < least)) least = holders[n];
-        }
+        for (std::size_t n = 0; n < of_tensor.size(); ++n) counts[t][n] += of_tensor[n];
+        here.insert(here.end(), of_tensor.begin(), of_tensor.end());
+      }
+      const auto clients = static_cast<double>(rounds[r].size());
+      pairs += clients * (clients - 1) / 2;
+      last.resize(here.size(), -1);
+      for (std::size_t n = 0; n < here.size(); ++n) {
+        const auto h = static_cast<double>(here[n]);
+        total += h;
+        shared += h * (h - 1) / 2;
+        if (here[n] == 0) continue;
+        if (holders.least == 0 || here[n] < holders.least) holders.least = here[n];
+        holders.most = std::max(holders.most, here[n]);
+        const auto round = static_cast<std::int64_t>(r);
+        later += r > 0;
+        twice += r > 0 && last[n] == round - 1;
+        last[n] = round;
       }
       for (std::size_t m = 1; m <= cover.size(); ++m) {
         bool all = true;
@@ -117,6 +140,10 @@ struct dense {
     std::size_t elements = 0;
     for (const auto& own : counts) elements += own.size();
     if (elements == 0) cover.assign(cover.size(), 0);
+    if (elements == 0) return;
+    holders.mean = total / static_cast<double>(elements * rounds.size());
+    if (later > 0) holders.overlap = twice / later;
+    if (pairs > 0) holders.shared_by_two = shared / pairs / static_cast<double>(elements);
   }
 };
 
@@ -174,7 +201,15 @@ TEST_CASE("counts, first covers and holders are those of dense tensors of counts
       INFO("m = ", m);
       CHECK(seen.first_cover(m) == expected.cover[static_cast<std::size_t>(m - 1)]);
     }
-    CHECK(seen.least_holders() == expected.least);
+    const auto holders = seen.holders();
+    CHECK(holders.least == expected.holders.least);
+    CHECK(holders.most == expected.holders.most);
+    CHECK(holders.mean == doctest::Approx(expected.holders.mean).epsilon(1e-12));
+    CHECK(holders.overlap == doctest::Approx(expected.holders.overlap).epsilon(1e-12));
+    CHECK(holders.shared_by_two == doctest::Approx(expected.holders.shared_by_two).epsilon(1e-12));
+    count_histogram since;
+    for (const auto last : expected.last) ++since[last < 0 ? -1 : seen.rounds() - 1 - last];
+    CHECK(seen.rounds_since() == since);
 
     const auto cut =
         static_cast<std::size_t>(random.between(0, static_cast<std::int64_t>(rounds.size())));

@@ -4,8 +4,8 @@
 
 #include <subfed/coverage.hpp>
 #include <subfed/detail/holding_log.hpp>
-#include <subfed/detail/joint_counts.hpp>
 #include <subfed/detail/joint_groups.hpp>
+#include <subfed/detail/parameter_counts.hpp>
 #include <subfed/evenness.hpp>
 #include <subfed/submodel.hpp>
 
@@ -26,6 +26,7 @@ namespace subfed::inline v0 {
 /// rounds that have ended.
 ///
 /// Of a restricted submodel (see submodel::restricted) only the nodes that take part are counted.
+/// Classes of clients are counted by one of these each.
 /// Shards join without loss: append() takes the rounds that follow, merge() the clients that other
 /// servers recorded of the same rounds. coverage_text.hpp writes and reads it.
 ///
@@ -121,8 +122,10 @@ class parameter_coverage {
   ///
   /// Cost  For each pair of groups that tensors bind, distinct submodels times (nodes of one group)
   ///       times (runs of the other), and the different pairs of nodes.
-  count_histogram histogram(tensor_id tensor) const { return histogram_of(joints(tensor)); }
-  count_histogram histogram() const { return histogram_of(joints()); }
+  count_histogram histogram(tensor_id tensor) const {
+    return counts(tensor).histogram(log_.ended());
+  }
+  count_histogram histogram() const { return counts().histogram(log_.ended()); }
 
   /// Evenness over the parameters of a tensor, or of all tensors.
   coverage_summary summary(tensor_id tensor) const {
@@ -135,38 +138,30 @@ class parameter_coverage {
   /// Throws  error when m < 1.
   /// Cost    For each pair of groups, (different nodes of one group) times (clients until then).
   std::optional<std::int64_t> first_cover(tensor_id tensor, std::int64_t m) const {
-    return first_cover_of(joints(tensor), m);
+    check_times(m);
+    return counts(tensor).first_cover(m);
   }
   std::optional<std::int64_t> first_cover(std::int64_t m) const {
-    return first_cover_of(joints(), m);
+    check_times(m);
+    return counts().first_cover(m);
   }
 
-  /// Smallest positive number of clients that held a parameter in one round, over all parameters
-  /// and rounds; 0 when nothing was held.
+  /// Rounds since parameters of a tensor, or of all tensors, were last held -> parameters: 0 in the
+  /// last round, -1 never.
   ///
-  /// Cost  As histogram(), for each different round.
-  std::int64_t least_holders() const {
-    std::int64_t least = 0;
-    const detail::joint_groups all = joints();
-    std::vector<holding_number> round;
-    std::map<std::vector<holding_number>, bool> seen;
-    for (std::size_t r = 0; r < log_.rounds(); ++r) {
-      round.assign(log_.entries(r).begin(), log_.entries(r).end());
-      std::sort(round.begin(), round.end());
-      if (!seen.try_emplace(round, true).second) continue;
-      for (const auto& [groups, elements] : all) {
-        const detail::joint_counts counts(model_, log_, groups, round);
-        counts.for_each([&](std::int64_t holders, std::int64_t nodes) {
-          if (holders > 0 && nodes > 0 && (least == 0 || holders < least)) least = holders;
-        });
-      }
-    }
-    return least;
-  }
+  /// Cost  For each pair of groups, (different nodes of one group) times (clients since).
+  count_histogram rounds_since(tensor_id tensor) const { return counts(tensor).rounds_since(); }
+  count_histogram rounds_since() const { return counts().rounds_since(); }
+
+  /// How many clients of a round hold a parameter, over all rounds and the parameters of a tensor,
+  /// or of all tensors.
+  ///
+  /// Cost  As histogram(), for each different round and for each two different rounds in a row.
+  holder_summary holders(tensor_id tensor) const { return counts(tensor).holders(); }
+  holder_summary holders() const { return counts().holders(); }
 
  private:
   friend struct detail::coverage_access;
-  using holding_number = detail::holding_log::number;
 
   void check_like(const parameter_coverage& other) const {
     if (other.model_ == model_) return;
@@ -176,62 +171,21 @@ class parameter_coverage {
     for (const auto e : from.entries(round)) to.record(from.sets_of(e));
   }
 
-  detail::joint_groups joints(tensor_id tensor) const {
-    detail::joint_groups out;
-    detail::add_joint_groups(model_[tensor], out);
-    return out;
-  }
-  detail::joint_groups joints() const {
-    detail::joint_groups out;
-    for (const auto& tensor : model_.tensors()) detail::add_joint_groups(tensor, out);
-    return out;
+  static void check_times(std::int64_t m) {
+    if (m >= 1) return;
+    detail::fail("subfed: parameter_coverage: the first cover " + std::to_string(m) +
+                 " times is asked for, expected at least 1");
   }
 
-  count_histogram histogram_of(const detail::joint_groups& joints) const {
-    count_histogram out;
-    for (const auto& [groups, elements] : joints) {
-      const detail::joint_counts counts(model_, log_, groups, log_.ended());
-      counts.for_each([&, per_choice = elements](std::int64_t times, std::int64_t nodes) {
-        if (nodes > 0) out[times] += nodes * per_choice;
-      });
-    }
-    return out;
+  detail::parameter_counts counts(tensor_id tensor) const {
+    detail::joint_groups joints;
+    detail::add_joint_groups(model_[tensor], joints);
+    return {model_, log_, std::move(joints)};
   }
-
-  std::optional<std::int64_t> first_cover_of(const detail::joint_groups& joints,
-                                             std::int64_t m) const {
-    if (m < 1) {
-      detail::fail("subfed: parameter_coverage: the first cover " + std::to_string(m) +
-                   " times is asked for, expected at least 1");
-    }
-    std::int64_t latest = 0;
-    for (const auto& [groups, elements] : joints) {
-      const detail::joint_counts counts(model_, log_, groups, log_.ended());
-      bool held = true;
-      counts.for_each([&](std::int64_t times, std::int64_t nodes) {
-        held = held && (times >= m || nodes == 0);
-      });
-      if (!held) return std::nullopt;
-      std::size_t last = 0;
-      bool any = false;
-      counts.for_each_reached(m, [&](std::size_t entry) {
-        last = (std::max)(last, entry);
-        any = true;
-      });
-      if (any) latest = (std::max)(latest, round_of(last) + 1);
-    }
-    return latest;
-  }
-  std::int64_t round_of(std::size_t entry) const {
-    std::size_t low = 0;
-    std::size_t high = log_.rounds();
-    while (high - low > 1) {  // the last round that begins at or before the entry
-      const std::size_t middle = low + (high - low) / 2;
-      const auto before =
-          static_cast<std::size_t>(log_.entries(middle).data() - log_.entries().data());
-      (before <= entry ? low : high) = middle;
-    }
-    return static_cast<std::int64_t>(low);
+  detail::parameter_counts counts() const {
+    detail::joint_groups joints;
+    for (const auto& tensor : model_.tensors()) detail::add_joint_groups(tensor, joints);
+    return {model_, log_, std::move(joints)};
   }
 
   /// The nodes that decide about one element: pairs of a group and a node of it.

@@ -64,7 +64,18 @@ class joint_counts {
   template <class Each>
   void for_each_reached(std::int64_t times, Each&& each) const {
     std::vector<std::size_t> chosen;
-    reach(chosen, times, each);
+    const auto from_front = [](std::size_t step) { return step; };
+    const auto at = [&each](std::size_t entry, std::int64_t) { each(entry); };
+    reach(chosen, 1, times, from_front, at);
+  }
+
+  /// For each cell that was ever held, the position of the last entry that held it; calls
+  /// each(position, nodes), nodes as in for_each.
+  template <class Each>
+  void for_each_last(Each&& each) const {
+    std::vector<std::size_t> chosen;
+    const auto from_back = [this](std::size_t step) { return order_.size() - 1 - step; };
+    reach(chosen, 1, 1, from_back, each);
   }
 
  private:
@@ -162,12 +173,16 @@ class joint_counts {
     }
   }
 
-  template <class Each>
-  void reach(std::vector<std::size_t>& chosen, std::int64_t times, Each& each) const {
+  /// Walks the entries, the step-th being entry(step), for one choice of stretches of all groups but
+  /// the last after the other, until each stretch of the last has been held `times` times.
+  template <class Entry, class Each>
+  void reach(std::vector<std::size_t>& chosen, std::int64_t nodes, std::int64_t times,
+             const Entry& entry, Each& each) const {
     if (chosen.size() + 1 < axes_.size()) {
-      for (std::size_t i = 0; i < axes_[chosen.size()].lengths.size(); ++i) {
+      const axis& own = axes_[chosen.size()];
+      for (std::size_t i = 0; i < own.lengths.size(); ++i) {
         chosen.push_back(i);
-        reach(chosen, times, each);
+        reach(chosen, nodes * own.lengths[i], times, entry, each);
         chosen.pop_back();
       }
       return;
@@ -176,8 +191,8 @@ class joint_counts {
     std::vector<std::int64_t> counts(none ? 1 : axes_.back().lengths.size(), 0);
     const stretches whole{{0, 1}};
     std::size_t left = counts.size();
-    for (std::size_t e = 0; e < order_.size() && left > 0; ++e) {
-      const row& own = rows_[order_[e]];
+    for (std::size_t step = 0; step < order_.size() && left > 0; ++step) {
+      const row& own = rows_[order_[entry(step)]];
       bool holds = true;
       for (std::size_t a = 0; a < chosen.size() && holds; ++a) {
         holds = axes_[a].holds[own.sets[a]][chosen[a]];
@@ -186,7 +201,7 @@ class joint_counts {
       for (const auto& [first, end] : none ? whole : axes_.back().ranges[own.sets.back()]) {
         for (std::size_t i = first; i < end; ++i) {
           if (++counts[i] != times) continue;
-          each(e);
+          each(entry(step), none ? nodes : nodes * axes_.back().lengths[i]);
           --left;
         }
       }
