@@ -16,7 +16,7 @@ namespace subfed::inline v0 {
 
 /// Number, mean and sum of squared distances of the values of each channel. In training no
 /// statistics are tracked, so narrow models do not mix theirs; afterwards each client adds what its
-/// data give in the server's model, and the server merges. [HeteroFL, 3.2] (Only these numbers
+/// data give in the server's model, and the server merges. [HeteroFL] (Only these numbers
 /// travel, no data.)
 ///
 /// Numerics  In double; a batch by two passes, batches and clients by the update of Chan, Golub and

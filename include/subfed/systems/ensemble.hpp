@@ -35,7 +35,7 @@ inline double width_scale(const submodel& sub, group_id group) {
 }
 
 /// 1 / beta: HeteroFL's scaler behind each convolution in training, and FedRolex's. It differs from
-/// width_scale() where beta K is rounded. [HeteroFL, 3.2]
+/// width_scale() where beta K is rounded. [HeteroFL]
 inline double scaler(const capacity& beta) { return 1 / beta.value(); }
 
 /// Which of R members a client trains. [Cheng, Alg. 2 and Sec. 3]

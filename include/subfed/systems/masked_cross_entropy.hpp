@@ -95,7 +95,7 @@ double masked_cross_entropy(const tensor_view<const T>& logits,
 }  // namespace detail
 
 /// Mean over samples of -log softmax(z)[label], z the logits with those of absent classes replaced.
-/// [HeteroFL, 3.2]
+/// [HeteroFL]
 ///
 ///   masked_cross_entropy<float>(logits, labels, index_set(10, {3, 7}), absent_logits::zero);
 ///

@@ -31,7 +31,7 @@ void check_written(const char* verb, const tensor_views<T>& written) {
 
 }  // namespace detail
 
-/// mu / 2 ||w - w_start||^2: what FedProx adds to a client's loss. [FedProx, Eq. 2] w_start is the
+/// mu / 2 ||w - w_start||^2: what FedProx adds to a client's loss. [FedProx] w_start is the
 /// submodel as the server sent it, so parameters that the client lacks do not count.
 ///
 /// Shapes    both lists alike; any strides.

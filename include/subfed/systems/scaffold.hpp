@@ -16,7 +16,7 @@
 
 namespace subfed::inline v0 {
 
-/// gradient += c - c_i: a local step is y -= lr (g - c_i + c). [SCAFFOLD, Alg. 1, line 10]
+/// gradient += c - c_i: a local step is y -= lr (g - c_i + c). [SCAFFOLD, Alg. 1]
 ///
 /// Both controls are slices by the client's submodel, of tensors of the whole model that the server
 /// (c) and the client (c_i) keep; what a client never held has the control 0.
@@ -54,7 +54,7 @@ struct local_steps {
 
 /// The change of a client's control after K steps from x to y with learning rate lr:
 ///
-///   delta = c_i+ - c_i = (x - y) / (K lr) - c        [SCAFFOLD, Alg. 1, line 12, option II]
+///   delta = c_i+ - c_i = (x - y) / (K lr) - c        [SCAFFOLD, Alg. 1, option II]
 ///
 /// The client adds it to its own control; the server averages the deltas of the cohort with
 /// control_options().
@@ -95,7 +95,7 @@ void control_change(const tensor_views<std::type_identity_t<const T>>& start,
 
 /// How any average of the library takes in the deltas of a cohort of |S| clients out of N:
 ///
-///   c += (1 / N) sum over the cohort of the scattered deltas        [SCAFFOLD, Alg. 1, line 17]
+///   c += (1 / N) sum over the cohort of the scattered deltas        [SCAFFOLD, Alg. 1]
 ///
 /// so that c stays the mean of all clients' controls, with 0 for what a client never held:
 /// average_cohort<float>(net, control_updates, server_control, control_options(S, N)), all with
