@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// How evenly the parameters of a model get trained: a weight is, when a client holds both its ends.
+/// How evenly parameters get trained: a weight is when one client holds the nodes at both its ends.
 #pragma once
 
 #include <subfed/coverage.hpp>

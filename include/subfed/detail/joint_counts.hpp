@@ -173,8 +173,8 @@ class joint_counts {
     }
   }
 
-  /// Walks the entries, the step-th being entry(step), for one choice of stretches of all groups but
-  /// the last after the other, until each stretch of the last has been held `times` times.
+  /// Walks the entries, the step-th being entry(step), for one choice of stretches of all groups
+  /// but the last after the other, until each stretch of the last has been held `times` times.
   template <class Entry, class Each>
   void reach(std::vector<std::size_t>& chosen, std::int64_t nodes, std::int64_t times,
              const Entry& entry, Each& each) const {
