@@ -55,6 +55,7 @@
 #include <subfed/systems/proximal.hpp>
 #include <subfed/systems/scaffold.hpp>
 #include <subfed/systems/server_optimizer.hpp>
+#include <subfed/systems/server_rules.hpp>
 #include <subfed/systems/trajectory_similarity.hpp>
 #include <subfed/tensor_view.hpp>
 #include <subfed/theory/chosen_indices.hpp>
