@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// The clients of one node in the order of their keep probabilities, and the coefficients of FedDrop's
-/// objective that follow from it.
+/// The clients of one node in the order of their keep probabilities, and the coefficients of
+/// FedDrop's objective that follow from it.
 #pragma once
 
 #include <algorithm>
@@ -14,14 +14,14 @@ namespace subfed::inline v0::detail {
 ///
 ///   a_i = S_ii + 2 sum over j with q_j < q_i of S_ij + sum over j != i with q_j = q_i of S_ij
 ///
-/// The a_i change only where the order does: a change of probabilities costs O(C), and O(1) for each
-/// pair of clients whose order changes. What is equal is split evenly, as a subgradient.
+/// The a_i change only where the order does: a change of probabilities costs O(C), and O(1) for
+/// each pair of clients whose order changes. What is equal is split evenly, as a subgradient.
 ///
 /// order, group and a are the caller's, C elements each. group numbers runs of equal probabilities.
 struct keep_order {
-  const float* square;               ///< S of the node, all C rows: a client's row is read at a stretch
-  std::span<std::uint32_t> order;    ///< clients, by falling probability
-  std::span<std::uint32_t> group;    ///< of each client; equal where the probabilities are
+  const float* square;  ///< S of the node, all C rows: a client's row is read at a stretch
+  std::span<std::uint32_t> order;  ///< clients, by falling probability
+  std::span<std::uint32_t> group;  ///< of each client; equal where the probabilities are
   std::span<double> a;
 
   double similarity(std::size_t i, std::size_t j) const noexcept {
@@ -49,11 +49,15 @@ struct keep_order {
   void update(const double* q) const noexcept {
     const std::size_t count = order.size();
     if (unchanged(q)) return;
-    // Equal ones that part: those earlier in the order count as the larger ones. Most stay together,
-    // so only those that leave the rest are looked at.
+    // Equal ones that part: those earlier in the order count as the larger ones. Most stay
+    // together, so only those that leave the rest are looked at.
     constexpr std::uint32_t alone = 0xFFFFFFFFu;
     for (std::size_t from = 0; from < count;) {
       const std::size_t to = end_of_group(from);
+      if (to == from + 1) {
+        from = to;
+        continue;
+      }
       const double rest = most_common(q, from, to);
       for (std::size_t k = from; k < to; ++k) {
         if (q[order[k]] == rest) continue;
@@ -80,6 +84,10 @@ struct keep_order {
     for (std::size_t from = 0; from < count;) {
       std::size_t to = from + 1;
       while (to < count && q[order[to]] == q[order[from]]) ++to;
+      if (to == from + 1) {
+        from = to;
+        continue;
+      }
       std::uint32_t rest = alone;  // pairs of one number are equal already
       for (std::size_t k = from; k < to && rest == alone; ++k) rest = group[order[k]];
       for (std::size_t k = from; k < to; ++k) {
