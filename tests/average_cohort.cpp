@@ -1,21 +1,25 @@
 // SPDX-License-Identifier: MIT
 #include <subfed/average_cohort.hpp>
-
 #include <subfed/capacity.hpp>
 #include <subfed/draw.hpp>
+#include <subfed/model_slice.hpp>
+#include <subfed/schemes/random.hpp>
 #include <subfed/schemes/rolling.hpp>
 #include <subfed/selective_average.hpp>
+
 #include <support/average_properties.hpp>
 
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <limits>
 #include <numeric>
 #include <span>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -628,4 +632,60 @@ TEST_CASE("without a round, repeats are the caller's business: all of them count
       {submodel(net, {}, {.client = 2}), {tensor_view<const float>(&eight, {1})}, 1}};
   average_cohort<float>(net, updates, {tensor_view<float>(&global, {1})});
   CHECK(global == 4);
+}
+
+TEST_CASE_TEMPLATE("random channels of convolutions, few and many clients, equal the plain loop", T,
+                   float, double, half) {
+  // 3 x 3 kernels of random input channels are summed node by node for up to 64 clients; with more of
+  // them, and for other kernels, through the tile.
+  for (const auto& [kernel, clients, weighted] :
+       {std::tuple{3, 10, false}, std::tuple{3, 10, true}, std::tuple{3, 64, false},
+        std::tuple{3, 70, false}, std::tuple{2, 9, true}}) {
+    subfed::model net;
+    const auto out_channels = net.group("out", 11);
+    const auto in_channels = net.group("in", 60);
+    const auto tensor = net.tensor("weight", {out_channels, in_channels, kernel, kernel});
+    const std::int64_t area = std::int64_t{kernel} * kernel;
+    const auto elements = static_cast<std::size_t>(11 * 60 * area);
+    std::vector<double> sums(elements), weights(elements);
+    std::vector<std::vector<T>> data;
+    std::vector<update<T>> updates;
+    for (std::int64_t c = 0; c < clients; ++c) {
+      const submodel sub = draw(net, subfed::random{},
+                                {.seed = 5,
+                                 .client = static_cast<std::uint64_t>(c),
+                                 .capacity = 1.0 / double(1 + c % 4)});
+      const double weight = weighted ? 0.5 + static_cast<double>(c) : 1;
+      const auto shape = sub.extents(tensor);
+      data.emplace_back();
+      for (std::int64_t p = 0; p < shape[0]; ++p) {
+        for (std::int64_t q = 0; q < shape[1]; ++q) {
+          for (std::int64_t k = 0; k < area; ++k) {
+            const T x =
+                subfed::scalar_traits<T>::store(0.37 * double((c * 31 + p * 7 + q * 3 + k) % 101));
+            data.back().push_back(x);
+            const auto at = static_cast<std::size_t>(
+                (sub[out_channels][p] * 60 + sub[in_channels][q]) * area + k);
+            sums[at] += weight * subfed::scalar_traits<T>::load(x);
+            weights[at] += weight;
+          }
+        }
+      }
+      updates.push_back({sub, {tensor_view<const T>(data.back().data(), shape)}, weight});
+    }
+    const T old = subfed::scalar_traits<T>::store(-7);
+    std::vector<T> global(elements, old);
+    const auto report =
+        average_cohort<T>(net, updates, {tensor_view<T>(global.data(), {11, 60, kernel, kernel})});
+    std::int64_t held = 0;
+    std::int64_t wrong = 0;
+    for (std::size_t i = 0; i < elements; ++i) {
+      const T expected =
+          weights[i] > 0 ? subfed::scalar_traits<T>::store(sums[i] / weights[i]) : old;
+      wrong += std::memcmp(&global[i], &expected, sizeof(T)) == 0 ? 0 : 1;
+      held += weights[i] > 0 ? 1 : 0;
+    }
+    CHECK(wrong == 0);
+    CHECK(report.held == held);
+  }
 }

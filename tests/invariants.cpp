@@ -3,6 +3,7 @@
 /// dropped nodes masked to zero, for every way in which layers can be tied.
 #include <subfed/average_cohort.hpp>
 #include <subfed/draw.hpp>
+#include <subfed/model_slice.hpp>
 #include <subfed/schemes/block.hpp>
 #include <subfed/schemes/prefix.hpp>
 #include <subfed/schemes/random.hpp>

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-#include <subfed/selective_average.hpp>
-
 #include <subfed/average_cohort.hpp>
 #include <subfed/draw.hpp>
+#include <subfed/model_slice.hpp>
 #include <subfed/schemes/rolling.hpp>
+#include <subfed/selective_average.hpp>
+
 #include <support/average_properties.hpp>
 
 #include <algorithm>
@@ -611,4 +612,138 @@ TEST_CASE("a refused weight is told with the client that sent it") {
         }) ==
         "subfed: average: the weight of client 9 of round 2 is -1, expected a finite number "
         "that is not negative");
+}
+
+namespace {
+
+/// A model of one table, and clients that hold every other row of it, shifted by the client's number.
+struct combed {
+  subfed::model net;
+  subfed::group_id rows = net.group("rows", 64);
+  subfed::tensor_id table = net.tensor("table", {rows, 4});
+
+  submodel part(std::int64_t client) const {
+    std::vector<std::int64_t> nodes;
+    for (std::int64_t n = client % 7; n < 64; n += 2 + client % 3) nodes.push_back(n);
+    return submodel(net, {index_set(64, nodes)}, {.client = static_cast<std::uint64_t>(client)});
+  }
+  std::vector<float> values(std::int64_t client) const {
+    std::vector<float> out(static_cast<std::size_t>(part(client).extent(rows) * 4));
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      out[i] = static_cast<float>(client) + 0.25f * static_cast<float>(i);
+    }
+    return out;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("weights are kept densely from when the runs of different submodels would take more") {
+  const combed c;  // 64 rows of 4: dense weights are 2048 bytes
+  selective_average<float> mean(c.net);
+  std::vector<float> sums(256), counts(256);
+  std::int64_t bytes_of_runs = 0;
+  std::vector<std::int64_t> seen;
+  for (std::int64_t client = 0; client < 21; ++client) {
+    const submodel sub = c.part(client);
+    const std::vector<float> values = c.values(client);
+    mean.add(sub, {tensor_view<const float>(values.data(), {sub.extent(c.rows), 4})}, 2);
+    std::size_t at = 0;
+    for (std::int64_t n = client % 7; n < 64; n += 2 + client % 3) {
+      for (std::size_t k = 0; k < 4; ++k, ++at) {
+        sums[static_cast<std::size_t>(n) * 4 + k] += 2 * values[at];
+        counts[static_cast<std::size_t>(n) * 4 + k] += 2;
+      }
+    }
+    // Each run, of what is held and of what takes part, has three 64-bit numbers.
+    bytes_of_runs += 2 * 24 * sub.extent(c.rows);
+    CHECK(mean.has_dense_weights() == (bytes_of_runs > 2048));
+    std::vector<float> global(256, -1.0f);
+    const auto report = mean.finish({tensor_view<float>(global.data(), {64, 4})});
+    std::int64_t held = 0;
+    for (std::size_t i = 0; i < 256; ++i) {
+      CHECK(global[i] == (counts[i] > 0 ? sums[i] / counts[i] : -1.0f));
+      held += counts[i] > 0 ? 1 : 0;
+    }
+    CHECK(report.held == held);
+    CHECK(report.unheld == 256 - held);
+  }
+}
+
+TEST_CASE("clients that are alike never make the weights dense") {
+  const combed c;
+  selective_average<float> mean(c.net);
+  const submodel sub = c.part(3);
+  const std::vector<float> values = c.values(3);
+  for (int client = 0; client < 1000; ++client) {
+    mean.add(sub, {tensor_view<const float>(values.data(), {sub.extent(c.rows), 4})});
+  }
+  CHECK_FALSE(mean.has_dense_weights());
+}
+
+TEST_CASE("dense or not, elements left out are left out, and averages merge") {
+  const combed c;
+  subfed::average_options options;
+  options.on_non_finite = subfed::non_finite::skip_element;
+  // An average of clients 0 .. 19 at once, and one merged from two parts, either of which may be
+  // dense by itself, or neither.
+  const auto add = [&](selective_average<float>& mean, std::int64_t client) {
+    std::vector<float> values = c.values(client);
+    values[static_cast<std::size_t>(client)] = std::numeric_limits<float>::quiet_NaN();
+    mean.add(c.part(client),
+             {tensor_view<const float>(values.data(), {c.part(client).extent(c.rows), 4})});
+  };
+  std::vector<double> sums(256), counts(256);
+  for (std::int64_t client = 0; client < 20; ++client) {
+    const auto values = c.values(client);
+    std::size_t at = 0;
+    for (std::int64_t n = client % 7; n < 64; n += 2 + client % 3) {
+      for (std::size_t k = 0; k < 4; ++k, ++at) {
+        if (at == static_cast<std::size_t>(client)) continue;
+        sums[static_cast<std::size_t>(n) * 4 + k] += static_cast<double>(values[at]);
+        counts[static_cast<std::size_t>(n) * 4 + k] += 1;
+      }
+    }
+  }
+  for (const std::int64_t split : {0, 1, 10, 19, 20}) {
+    selective_average<float> first(c.net, options), second(c.net, options);
+    for (std::int64_t client = 0; client < split; ++client) add(first, client);
+    for (std::int64_t client = split; client < 20; ++client) add(second, client);
+    CHECK(first.has_dense_weights() == (split > 1));
+    first.merge(second);
+    CHECK(first.has_dense_weights());
+    std::vector<float> global(256, -1.0f);
+    CHECK(first.finish({tensor_view<float>(global.data(), {64, 4})}).skipped_elements == 20);
+    for (std::size_t i = 0; i < 256; ++i) {
+      CHECK(global[i] == (counts[i] > 0 ? static_cast<float>(sums[i] / counts[i]) : -1.0f));
+    }
+  }
+}
+
+TEST_CASE("a cleared average is a new one") {
+  const combed c;
+  selective_average<float> used(c.net);
+  for (std::int64_t client = 0; client < 20; ++client) {
+    const auto values = c.values(client);
+    used.add(c.part(client),
+             {tensor_view<const float>(values.data(), {c.part(client).extent(c.rows), 4})});
+  }
+  CHECK(used.has_dense_weights());
+  used.clear();
+  CHECK_FALSE(used.has_dense_weights());
+  CHECK(used.report() == subfed::average_report{});
+  std::vector<float> untouched(256, 3.0f);
+  used.finish({tensor_view<float>(untouched.data(), {64, 4})});
+  CHECK(untouched == std::vector<float>(256, 3.0f));
+
+  selective_average<float> fresh(c.net);
+  const auto values = c.values(5);
+  for (selective_average<float>* mean : {&used, &fresh}) {
+    mean->add(c.part(5), {tensor_view<const float>(values.data(), {c.part(5).extent(c.rows), 4})},
+              3);
+  }
+  std::vector<float> a(256, 3.0f), b(256, 3.0f);
+  CHECK(used.finish({tensor_view<float>(a.data(), {64, 4})}) ==
+        fresh.finish({tensor_view<float>(b.data(), {64, 4})}));
+  CHECK(a == b);
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
+#include <subfed/draw.hpp>
+#include <subfed/model_slice.hpp>
+#include <subfed/schemes/random.hpp>
 #include <subfed/submodel.hpp>
 
-#include <subfed/draw.hpp>
-#include <subfed/schemes/random.hpp>
 #include <support/checks.hpp>
 #include <support/cohorts.hpp>
 

@@ -8,6 +8,7 @@
 #include <subfed/average_cohort.hpp>
 #include <subfed/coverage.hpp>
 #include <subfed/draw.hpp>
+#include <subfed/model_slice.hpp>
 #include <subfed/submodel.hpp>
 #include <utility>
 

@@ -85,7 +85,7 @@ requires(averageable<T> || std::is_void_v<T>) average_report
     for (const auto& m : members) places.add((*m.tensors)[t], name, detail::access::reads);
   }
   places.check_apart("average");
-  detail::average_model<T>(globals, members, {}, options, cohort_weight, report, run_by);
+  detail::average_model<T>(net, globals, members, {}, options, cohort_weight, report, run_by);
   return report;
 }
 

@@ -32,6 +32,21 @@
 #define SUBFED_RESTRICT
 #endif
 
+/// A function that is to be part of its caller's loop whatever its size: attribute of conversions that
+/// are to become vector instructions.
+#if defined(__GNUC__)
+#define SUBFED_ALWAYS_INLINE gnu::always_inline
+#else
+#define SUBFED_ALWAYS_INLINE
+#endif
+
+/// Asks for a cache line that will be read soon; the address may lie behind the end of anything.
+#if defined(__GNUC__)
+#define SUBFED_PREFETCH(address) __builtin_prefetch(reinterpret_cast<const void*>(address))
+#else
+#define SUBFED_PREFETCH(address) static_cast<void>(address)
+#endif
+
 /// Checks an invariant of the library itself, never a caller's data. Active without NDEBUG; define
 /// it before the first include to replace it.
 #ifndef SUBFED_ASSERT

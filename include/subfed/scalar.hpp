@@ -14,54 +14,67 @@ namespace subfed::inline v0 {
 
 namespace detail {
 
-/// Rounds a double to a 16-bit format with the given mantissa bits, to nearest, ties to even, once.
-constexpr std::uint16_t encode16(double value, int mantissa_bits) noexcept {
-  const int exponent_bits = 15 - mantissa_bits;
-  const int bias = (1 << (exponent_bits - 1)) - 1;
-  const auto bits = std::bit_cast<std::uint64_t>(value);
-  const auto sign = static_cast<std::uint16_t>(bits >> 63 << 15);
-  const auto infinity = static_cast<std::uint16_t>(((1 << exponent_bits) - 1) << mantissa_bits);
-  const std::uint64_t mantissa = bits & 0xFFFFFFFFFFFFFu;
-  const int exponent = static_cast<int>(bits >> 52 & 0x7FF);
-  if (exponent == 0x7FF) {
-    const auto quiet = static_cast<std::uint16_t>(mantissa != 0 ? 1 << (mantissa_bits - 1) : 0);
-    return static_cast<std::uint16_t>(sign | infinity | quiet);
-  }
-  const int scaled = exponent - 1023 + bias;
-  if (scaled >= (1 << exponent_bits) - 1) return static_cast<std::uint16_t>(sign | infinity);
+/// A 16-bit format by its mantissa bits. The conversions have no branches, so that compilers turn
+/// loops of them into vector instructions, and no denormal operands, which some processors are told
+/// to take for zeros.
+template <int MantissaBits>
+struct format16 {
+  static constexpr int bias = (1 << (14 - MantissaBits)) - 1;
+  static constexpr std::uint32_t infinity = 0x7FFFu >> MantissaBits << MantissaBits;
 
-  // The number as an integer multiple of 2^-shift of the smallest step at its place.
-  int shift = 52 - mantissa_bits;
-  std::uint64_t number = static_cast<std::uint64_t>(scaled) << 52 | mantissa;
-  if (scaled <= 0) {  // below the normal range: no hidden bit, a fixed step
-    shift += 1 - scaled;
-    if (exponent == 0 || shift > 54) return sign;
-    number = std::uint64_t{1} << 52 | mantissa;
+  /// condition ? a : b, by masks.
+  template <class U>
+  [[SUBFED_ALWAYS_INLINE]] static constexpr U select(bool condition, U a, U b) noexcept {
+    const U mask = U{0} - static_cast<U>(condition);
+    return static_cast<U>((a & mask) | (b & ~mask));
   }
-  const std::uint64_t half_step = std::uint64_t{1} << (shift - 1);
-  const std::uint64_t odd = number >> shift & 1;
-  return static_cast<std::uint16_t>(sign | (number + half_step - 1 + odd) >> shift);
-}
+  /// 2^exponent.
+  static constexpr double power(int exponent) noexcept {
+    return std::bit_cast<double>(static_cast<std::uint64_t>(exponent + 1023) << 52);
+  }
 
-/// The value of a 16-bit format with the given mantissa bits; exact.
-constexpr double decode16(std::uint16_t bits, int mantissa_bits) noexcept {
-  const int exponent_bits = 15 - mantissa_bits;
-  const int bias = (1 << (exponent_bits - 1)) - 1;
-  const std::uint64_t sign = std::uint64_t{bits} >> 15 << 63;
-  const std::uint64_t mantissa = bits & ((1u << mantissa_bits) - 1);
-  const int exponent = bits >> mantissa_bits & ((1 << exponent_bits) - 1);
-  std::uint64_t wide = mantissa << (52 - mantissa_bits);
-  if (exponent == (1 << exponent_bits) - 1) {
-    wide |= std::uint64_t{0x7FF} << 52;
-  } else if (exponent != 0) {
-    wide |= static_cast<std::uint64_t>(exponent - bias + 1023) << 52;
-  } else {
-    const double step =
-        std::bit_cast<double>(static_cast<std::uint64_t>(1 - bias - mantissa_bits + 1023) << 52);
-    wide = std::bit_cast<std::uint64_t>(static_cast<double>(mantissa) * step);
+  /// To nearest, ties to even, rounded once.
+  [[SUBFED_ALWAYS_INLINE]] static constexpr std::uint16_t encode(double value) noexcept {
+    const auto bits = std::bit_cast<std::uint64_t>(value);
+    const std::uint64_t size = bits & 0x7FFFFFFFFFFFFFFFu;
+    const auto high = static_cast<std::int32_t>(size >> 32);
+
+    // Normal numbers: the exponent moves to the new bias, the mantissa is rounded as an integer.
+    constexpr int shift = 52 - MantissaBits;
+    constexpr std::uint64_t rebias = static_cast<std::uint64_t>(1023 - bias) << 52;
+    const std::uint64_t rounded =
+        size + ((std::uint64_t{1} << (shift - 1)) - 1) + (size >> shift & 1);
+    const auto normal = static_cast<std::uint32_t>((rounded - rebias) >> shift);
+    // Smaller ones: adding 2^52 steps leaves the number of steps in the last bits of the sum.
+    constexpr double steps = power(52 + 1 - bias - MantissaBits);
+    const auto small = static_cast<std::uint32_t>(
+        std::bit_cast<std::uint64_t>(std::bit_cast<double>(size) + steps));
+
+    constexpr std::int32_t first_normal = (1023 + 1 - bias) << 20;
+    constexpr std::int32_t past_normal = (1023 + 1 + bias) << 20;
+    std::uint32_t out = select(high < first_normal, small, normal) & 0xFFFFu;
+    out = select(high >= past_normal, infinity, out);
+    const std::int32_t any_low = static_cast<std::uint32_t>(size) != 0;
+    out |= select((high | any_low) > 0x7FF00000, 1u << (MantissaBits - 1), 0u);  // NaN
+    return static_cast<std::uint16_t>(out | static_cast<std::uint32_t>(bits >> 63 << 15));
   }
-  return std::bit_cast<double>(sign | wide);
-}
+
+  /// Exact.
+  [[SUBFED_ALWAYS_INLINE]] static constexpr double decode(std::uint16_t bits) noexcept {
+    const std::int32_t size = bits & 0x7FFF;
+    const std::uint32_t sign = std::uint32_t{bits} >> 15 << 31;
+    const bool small = size < (1 << MantissaBits);
+    // A float of the same mantissa and exponent; of small numbers their steps, in which they count.
+    std::uint32_t wide = (static_cast<std::uint32_t>(size) << (23 - MantissaBits)) +
+                         (std::uint32_t{127 - bias} << 23);
+    wide |= select(size >= static_cast<std::int32_t>(infinity), 0x7F800000u, 0u);
+    wide = select(small, std::bit_cast<std::uint32_t>(static_cast<float>(size)), wide) | sign;
+    constexpr auto step = std::bit_cast<std::uint64_t>(power(1 - bias - MantissaBits));
+    constexpr auto one = std::bit_cast<std::uint64_t>(1.0);
+    return static_cast<double>(std::bit_cast<float>(wide)) *
+           std::bit_cast<double>(select(small, step, one));
+  }
+};
 
 /// A 16-bit floating-point number that is only stored; sums are kept wider.
 template <int MantissaBits>
@@ -69,10 +82,13 @@ struct float16 {
   std::uint16_t bits = 0;
 
   float16() = default;
-  constexpr explicit float16(double value) noexcept : bits(encode16(value, MantissaBits)) {}
-  constexpr explicit operator double() const noexcept { return decode16(bits, MantissaBits); }
+  [[SUBFED_ALWAYS_INLINE]] constexpr explicit float16(double value) noexcept
+      : bits(format16<MantissaBits>::encode(value)) {}
+  [[SUBFED_ALWAYS_INLINE]] constexpr explicit operator double() const noexcept {
+    return format16<MantissaBits>::decode(bits);
+  }
   constexpr explicit operator float() const noexcept {
-    return static_cast<float>(decode16(bits, MantissaBits));
+    return static_cast<float>(format16<MantissaBits>::decode(bits));
   }
 
   /// Compares bits: 0 and -0 differ, a NaN equals itself.
@@ -128,8 +144,12 @@ template <int MantissaBits>
 struct scalar_traits<detail::float16<MantissaBits>> {
   using accumulator = double;
   using value_type = detail::float16<MantissaBits>;
-  static constexpr accumulator load(value_type x) noexcept { return static_cast<double>(x); }
-  static constexpr value_type store(accumulator a) noexcept { return value_type(a); }
+  [[SUBFED_ALWAYS_INLINE]] static constexpr accumulator load(value_type x) noexcept {
+    return static_cast<double>(x);
+  }
+  [[SUBFED_ALWAYS_INLINE]] static constexpr value_type store(accumulator a) noexcept {
+    return value_type(a);
+  }
   static constexpr bool is_finite(value_type x) noexcept {
     constexpr unsigned exponent = 0x7FFFu >> MantissaBits << MantissaBits;
     return (x.bits & exponent) != exponent;
@@ -142,11 +162,11 @@ template <detail::foreign_float16 T>
 struct scalar_traits<T> {
   using accumulator = double;
   static constexpr int mantissa_bits = std::numeric_limits<T>::digits - 1;
-  static constexpr accumulator load(T x) noexcept {
-    return detail::decode16(std::bit_cast<std::uint16_t>(x), mantissa_bits);
+  [[SUBFED_ALWAYS_INLINE]] static constexpr accumulator load(T x) noexcept {
+    return detail::format16<mantissa_bits>::decode(std::bit_cast<std::uint16_t>(x));
   }
-  static constexpr T store(accumulator a) noexcept {
-    return std::bit_cast<T>(detail::encode16(a, mantissa_bits));
+  [[SUBFED_ALWAYS_INLINE]] static constexpr T store(accumulator a) noexcept {
+    return std::bit_cast<T>(detail::format16<mantissa_bits>::encode(a));
   }
   static constexpr bool is_finite(T x) noexcept {
     constexpr unsigned exponent = 0x7FFFu >> mantissa_bits << mantissa_bits;

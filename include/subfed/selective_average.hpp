@@ -5,6 +5,7 @@
 #include <subfed/average_options.hpp>
 #include <subfed/detail/average_checks.hpp>
 #include <subfed/detail/average_kernels.hpp>
+#include <subfed/detail/holder_list.hpp>
 #include <subfed/detail/memory_apart.hpp>
 #include <subfed/detail/model_average.hpp>
 #include <subfed/executor.hpp>
@@ -40,7 +41,9 @@ namespace subfed::inline v0 {
 ///           The same calls in the same order give the same bits everywhere. For T float, half or
 ///           bfloat16 the order shows only where an element's sum is inexact in 53 bits, and then
 ///           nearly never after the final rounding.
-/// Cost      8 bytes a parameter, and one submodel for each different set of nodes.
+/// Cost      8 bytes a parameter, and one submodel for each different set of nodes, or 8 bytes more a
+///           parameter where that is less (has_dense_weights). Every addition goes through the sums
+///           of what the client holds, so that more bytes move than in average_cohort.
 template <class T>
 requires(averageable<T> || std::is_void_v<T>) class selective_average {
  public:
@@ -80,7 +83,8 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
       detail::with_type(tensors[t],
                         [&](const auto& tensor) { add_tensor(sub, t, tensor, weight, own_entry); });
     }
-    if (own_entry == no_entry) count(sub, weight);
+    if (own_entry == no_entry && !dense_) holders_.add(sub, weight);
+    if (!dense_ && holders_.bytes() > dense_bytes()) keep_dense_weights();
   }
   void add(const submodel& sub, std::initializer_list<tensor_view<const T>> tensors,
            double weight = 1) {
@@ -107,27 +111,21 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
     }
     for (std::size_t t = 0; t < state_.size(); ++t) check_format(t, other.state_[t].format);
     detail::check_total_weight(cohort_weight_ + other.cohort_weight_);
-    const std::vector<entry> entries = other.entries_;  // other may be this
+    const detail::holder_list holders = other.holders_;  // other may be this
     const std::vector<tensor_sums> state = other.state_;
+    if (other.dense_) keep_dense_weights();
     for (std::size_t t = 0; t < state_.size(); ++t) {
       tensor_sums& own = state_[t];
       if (state[t].format) own.format = state[t].format;
       if (own.sums.empty()) own.sums.resize(state[t].sums.size());
       for (std::size_t i = 0; i < state[t].sums.size(); ++i) own.sums[i] += state[t].sums[i];
+      if (own.weights.empty()) own.weights.resize(state[t].weights.size());
+      for (std::size_t i = 0; i < state[t].weights.size(); ++i) {
+        own.weights[i] += state[t].weights[i];
+      }
       own.integers.merge(options_.integers, state[t].integers);
     }
-    for (std::size_t e = 0; e < entries.size(); ++e) {
-      if (entries[e].shared) {
-        count(entries[e].sub, entries[e].weight);
-        continue;
-      }
-      for (std::size_t t = 0; t < state.size(); ++t) {
-        for (const detail::exclusion& x : state[t].exclusions) {
-          if (x.participant == e) state_[t].exclusions.push_back({x.offset, entries_.size()});
-        }
-      }
-      entries_.push_back(entries[e]);
-    }
+    take_in(holders, state);
     const std::vector<std::uint64_t> seen = other.seen_;
     seen_.insert(seen_.end(), seen.begin(), seen.end());
     cohort_weight_ += other.cohort_weight_;
@@ -155,7 +153,7 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
     places.check_apart("average");
     for (std::size_t t = 0; t < globals.size(); ++t) check_format(t, format_of(globals[t]));
     std::vector<detail::member<T>> members;
-    for (const entry& e : entries_) members.push_back({&e.sub, e.weight, nullptr});
+    for (const auto& e : holders_.entries()) members.push_back({&e.sub, e.weight, nullptr});
     std::vector<std::vector<detail::exclusion>> exclusions;
     std::vector<detail::tensor_state> states;
     for (const tensor_sums& own : state_) {
@@ -163,31 +161,51 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
       std::sort(exclusions.back().begin(), exclusions.back().end());
     }
     for (std::size_t t = 0; t < state_.size(); ++t) {
-      states.push_back({state_[t].sums.data(), exclusions[t], &state_[t].integers});
+      const bool dense = !state_[t].weights.empty();
+      states.push_back({state_[t].sums.data(), dense ? state_[t].weights.data() : nullptr,
+                        exclusions[t], &state_[t].integers});
     }
     average_report report = report_;
-    detail::average_model<T>(globals, members, states, options_, cohort_weight_, report, run_by);
+    detail::average_model<T>(model_, globals, members, states, options_, cohort_weight_, report,
+                             run_by);
     return report;
   }
   average_report finish(std::initializer_list<tensor_view<T>> globals) const {
     return finish(tensor_views<T>(globals));
   }
 
+  /// Forgets all updates; the memory for the sums stays, for the next round.
+  void clear() {
+    for (tensor_sums& own : state_) {
+      own.format.reset();
+      std::fill(own.sums.begin(), own.sums.end(), 0.0);
+      own.weights.clear();
+      own.exclusions.clear();
+      own.integers = {};
+    }
+    holders_ = {};
+    dense_ = false;
+    seen_.clear();
+    cohort_weight_ = 0;
+    report_ = {};
+  }
+
+  /// Weights are kept for every parameter (8 bytes each) instead of the submodels' runs: from the
+  /// update on with which the runs of different submodels would take more than that. Submodels that
+  /// are alike, as those of rolling and static, take no more memory however many clients have them.
+  bool has_dense_weights() const noexcept { return dense_; }
+
   /// What has been added so far; held and unheld are counted by finish().
   const average_report& report() const noexcept { return report_; }
 
  private:
-  struct entry {
-    submodel sub;
-    double weight;
-    bool shared;  ///< stands for all updates with these nodes that left nothing out
-  };
-  static constexpr std::size_t no_entry = static_cast<std::size_t>(-1);
+  static constexpr std::size_t no_entry = detail::submodel_index::none;
 
   /// Of one tensor, empty until something is added.
   struct tensor_sums {
     std::optional<detail::element_format> format = {};
     std::vector<double> sums = {};
+    std::vector<double> weights = {};  // while dense_
     std::vector<detail::exclusion> exclusions = {};
     detail::integer_merge integers = {};
   };
@@ -219,14 +237,76 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
     }
   }
 
-  void count(const submodel& sub, double weight) {
-    for (entry& e : entries_) {
-      if (e.shared && e.sub.same_nodes(sub)) {
-        e.weight += weight;
-        return;
+  /// The entries of another average whose sums are in state_ already.
+  void take_in(const detail::holder_list& holders, const std::vector<tensor_sums>& state) {
+    const auto& entries = holders.entries();
+    for (std::size_t e = 0; e < entries.size(); ++e) {
+      if (dense_) {
+        add_weights(entries[e], e, state);
+      } else if (entries[e].shared) {
+        holders_.add(entries[e].sub, entries[e].weight);
+      } else {
+        const std::size_t own = holders_.add_alone(entries[e].sub, entries[e].weight);
+        for (std::size_t t = 0; t < state.size(); ++t) {
+          for (const detail::exclusion& x : state[t].exclusions) {
+            if (x.participant == e) state_[t].exclusions.push_back({x.offset, own});
+          }
+        }
       }
     }
-    entries_.push_back({sub, weight, true});
+    if (!dense_ && holders_.bytes() > dense_bytes()) keep_dense_weights();
+  }
+
+  /// Bytes of a weight for every parameter.
+  std::int64_t dense_bytes() const {
+    std::int64_t elements = 0;
+    for (const auto& t : model_.tensors()) {
+      elements += static_cast<std::int64_t>(elements_of(t.extents));
+    }
+    return 8 * elements;
+  }
+
+  void keep_dense_weights() {
+    if (dense_) return;
+    dense_ = true;
+    const detail::holder_list before = std::exchange(holders_, {});
+    std::vector<tensor_sums> excluded(state_.size());
+    for (std::size_t t = 0; t < state_.size(); ++t) {
+      excluded[t].exclusions = std::exchange(state_[t].exclusions, {});
+    }
+    for (std::size_t e = 0; e < before.entries().size(); ++e) {
+      add_weights(before.entries()[e], e, excluded);
+    }
+  }
+
+  /// Adds the weight of entry number e at the elements that it holds, but for its exclusions.
+  void add_weights(const detail::holder_list::entry& of, std::size_t e,
+                   const std::vector<tensor_sums>& state) {
+    for (std::size_t t = 0; t < state_.size(); ++t) {
+      std::vector<std::int64_t> left_out;
+      for (const detail::exclusion& x : state[t].exclusions) {
+        if (x.participant == e) left_out.push_back(x.offset);
+      }
+      std::sort(left_out.begin(), left_out.end());
+      add_weight(of.sub, t, of.weight, left_out);
+    }
+  }
+
+  /// left_out: sorted row-major offsets.
+  void add_weight(const submodel& sub, std::size_t t, double weight,
+                  const std::vector<std::int64_t>& left_out) {
+    tensor_sums& own = state_[t];
+    if (own.sums.empty()) return;  // integers have no weights
+    if (own.weights.empty()) own.weights.resize(own.sums.size(), 0.0);
+    const detail::paired_walk walk(sub[tensor_id(t)]);
+    double* const weights = own.weights.data();
+    walk.for_each([&](std::int64_t g, std::int64_t, std::int64_t length) {
+      for (std::int64_t i = 0; i < length; ++i) {
+        const std::int64_t offset = g + i * walk.global_stride();
+        if (std::binary_search(left_out.begin(), left_out.end(), offset)) continue;
+        weights[offset] += weight;
+      }
+    });
   }
 
   template <class E>
@@ -247,8 +327,10 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
         walk.for_each([&](std::int64_t g, std::int64_t l, std::int64_t length) {
           detail::accumulate(data + l, from_step, weight, sums + g, sum_step, length);
         });
+        if (dense_) add_weight(sub, t, weight, {});
         return;
       }
+      std::vector<std::int64_t> left_out;
       walk.for_each([&](std::int64_t g, std::int64_t l, std::int64_t length) {
         for (std::int64_t i = 0; i < length; ++i) {
           const E x = data[l + i * from_step];
@@ -256,14 +338,17 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
             detail::accumulate(&x, 1, weight, sums + g + i * sum_step, 1, 1);
             continue;
           }
-          if (own_entry == no_entry) {
-            own_entry = entries_.size();
-            entries_.push_back({sub, weight, false});
-          }
-          own.exclusions.push_back({g + i * sum_step, own_entry});
           ++report_.skipped_elements;
+          left_out.push_back(g + i * sum_step);
         }
       });
+      if (dense_) {
+        std::sort(left_out.begin(), left_out.end());
+        add_weight(sub, t, weight, left_out);
+      } else if (!left_out.empty()) {
+        if (own_entry == no_entry) own_entry = holders_.add_alone(sub, weight);
+        for (const std::int64_t offset : left_out) own.exclusions.push_back({offset, own_entry});
+      }
     }
   }
 
@@ -276,7 +361,8 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
   model model_;
   average_options options_;
   std::vector<tensor_sums> state_;
-  std::vector<entry> entries_;
+  detail::holder_list holders_;  // empty while dense_
+  bool dense_ = false;
   std::vector<std::uint64_t> seen_;
   double cohort_weight_ = 0;
   average_report report_;

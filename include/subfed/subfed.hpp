@@ -28,6 +28,7 @@
 #include <subfed/layers/normalization.hpp>
 #include <subfed/layers/recurrent.hpp>
 #include <subfed/model.hpp>
+#include <subfed/model_slice.hpp>
 #include <subfed/overlap.hpp>
 #include <subfed/parameter_coverage.hpp>
 #include <subfed/philox.hpp>

@@ -3,21 +3,17 @@
 #pragma once
 
 #include <subfed/capacity.hpp>
-#include <subfed/detail/memory_apart.hpp>
+#include <subfed/detail/paired_walk.hpp>
 #include <subfed/index_set.hpp>
 #include <subfed/model.hpp>
-#include <subfed/scatter.hpp>
 #include <subfed/selection.hpp>
-#include <subfed/slice.hpp>
-#include <subfed/tensor_view.hpp>
-#include <subfed/untyped_view.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -33,6 +29,17 @@ struct draw_key {
 
   friend bool operator==(const draw_key&, const draw_key&) = default;
 };
+
+namespace detail {
+
+/// What is known of one tensor before its views are: which elements, and the loops over them for
+/// row-major tensors.
+struct tensor_plan {
+  selection chosen;
+  paired_walk row_major;
+};
+
+}  // namespace detail
 
 /// One index set a group; every tensor's shape and selection follows from them.
 class submodel {
@@ -82,6 +89,7 @@ class submodel {
   /// Which elements of a tensor the client holds.
   selection operator[](tensor_id tensor) const {
     const auto& info = model_[tensor];
+    if (plan_ != nullptr) return (*plan_)[tensor.number()].chosen;
     std::vector<selected_dimension> out;
     out.reserve(info.dimensions.size());
     for (const dimension& d : info.dimensions) out.push_back(expand(d));
@@ -114,6 +122,7 @@ class submodel {
     submodel out = *this;
     out.taking_part_[group.number()].assign(nodes.runs().begin(), nodes.runs().end());
     out.sets_[group.number()] = std::move(nodes);
+    out.plan_ = nullptr;
     return out;
   }
 
@@ -131,6 +140,7 @@ class submodel {
                    std::to_string(info.extent));
     }
     submodel out = *this;
+    out.plan_.reset();
     std::vector<run>& kept = out.taking_part_[group.number()];
     const std::vector<run> before = std::exchange(kept, {});
     for (const run& r : before) {
@@ -143,8 +153,33 @@ class submodel {
     return out;
   }
 
+  /// The same submodel with its plan: the copies of all tensors, worked out once for row-major
+  /// tensors instead of in every call. It serves slice, scatter and the averages, and pays where a
+  /// submodel is small or is used more than once. Copies share it; with() and restricted() drop it.
+  ///
+  /// Cost  A plan is of the size of the runs of all tensors.
+  submodel planned() const {
+    if (plan_ != nullptr) return *this;
+    std::vector<detail::tensor_plan> made;
+    made.reserve(model_.tensors().size());
+    for (std::size_t t = 0; t < model_.tensors().size(); ++t) {
+      selection chosen = (*this)[tensor_id(t)];
+      detail::paired_walk walk(chosen);
+      made.push_back({std::move(chosen), std::move(walk)});
+    }
+    submodel out = *this;
+    out.plan_ = std::make_shared<const std::vector<detail::tensor_plan>>(std::move(made));
+    return out;
+  }
+  /// For each tensor; empty without a plan. For the library's own use.
+  std::span<const detail::tensor_plan> plans() const noexcept {
+    if (plan_ == nullptr) return {};
+    return *plan_;
+  }
+
   /// The same model, the same nodes in the same order, taking part alike; origins may differ.
   bool same_nodes(const submodel& other) const {
+    if (plan_ != nullptr && plan_ == other.plan_) return true;
     return sets_ == other.sets_ && taking_part_ == other.taking_part_ && model_ == other.model_;
   }
 
@@ -181,6 +216,7 @@ class submodel {
   draw_key origin_;
   std::vector<index_set> sets_;
   std::vector<std::vector<run>> taking_part_;
+  std::shared_ptr<const std::vector<detail::tensor_plan>> plan_ = nullptr;
 };
 
 namespace detail {
@@ -191,74 +227,6 @@ inline void check_count(const char* verb, const char* role, const model& net, st
        " tensors are given for a model of " + std::to_string(net.tensors().size()));
 }
 
-/// Everything that slice and scatter would refuse, over all tensors of a model, before any of them
-/// is written; and memory that two of them share.
-template <class T, class U>
-void check_model(const char* verb, const submodel& sub, const tensor_views<T>& globals,
-                 const tensor_views<U>& locals) {
-  check_count(verb, "global", sub.parent(), globals.size());
-  check_count(verb, "local", sub.parent(), locals.size());
-  placed_tensors places;
-  for (std::size_t t = 0; t < globals.size(); ++t) {
-    const std::string& name = sub.parent().tensors()[t].name;
-    places.add(globals[t], name, std::is_const_v<T> ? access::reads : access::writes);
-    places.add(locals[t], name, std::is_const_v<U> ? access::reads : access::writes);
-    const selection chosen = sub[tensor_id(t)];
-    check_shape(verb, "global", chosen.name(), globals[t].extents(), chosen.global_extents());
-    check_shape(verb, "local", chosen.name(), locals[t].extents(), chosen.local_extents());
-    check_same_type(verb, chosen.name(), globals[t], locals[t]);
-    with_type(globals[t], [&]<class E>(const tensor_view<E>& global) {
-      const auto local = typed<std::remove_const_t<E>>(locals[t]);
-      if constexpr (!std::is_const_v<T>) check_unique(verb, "global", chosen.name(), global);
-      if constexpr (!std::is_const_v<U>) check_unique(verb, "local", chosen.name(), local);
-    });
-  }
-  places.check_apart(verb);
-}
-
 }  // namespace detail
-
-/// Cuts all tensors of a submodel out of the global model: slice<float>(globals, sub, locals), both
-/// lists in the order in which the model describes its tensors.
-///
-/// Throws  as slice of one tensor, for any of them, before the first write.
-template <class T>
-void slice(const tensor_views<std::type_identity_t<const T>>& globals, const submodel& sub,
-           const tensor_views<std::type_identity_t<T>>& locals) {
-  detail::check_model("slice", sub, globals, locals);
-  for (std::size_t t = 0; t < globals.size(); ++t) {
-    detail::with_type(locals[t], [&]<class E>(const tensor_view<E>& local) {
-      slice(detail::typed<E>(globals[t]), sub[tensor_id(t)], local);
-    });
-  }
-}
-
-/// Puts all tensors of a submodel back into the global model: scatter<float>(locals, sub, globals).
-///
-/// Throws  as scatter of one tensor, for any of them, before the first write.
-template <class T>
-void scatter(const tensor_views<std::type_identity_t<const T>>& locals, const submodel& sub,
-             const tensor_views<std::type_identity_t<T>>& globals) {
-  detail::check_model("scatter", sub, globals, locals);
-  for (std::size_t t = 0; t < globals.size(); ++t) {
-    detail::with_type(globals[t], [&]<class E>(const tensor_view<E>& global) {
-      scatter(detail::typed<E>(locals[t]), sub[tensor_id(t)], global);
-    });
-  }
-}
-
-/// Adds all tensors of a submodel to the global model: scatter_add<float>(locals, sub, globals).
-///
-/// Throws  as scatter_add of one tensor, for any of them, before the first write.
-template <class T>
-void scatter_add(const tensor_views<std::type_identity_t<const T>>& locals, const submodel& sub,
-                 const tensor_views<std::type_identity_t<T>>& globals) {
-  detail::check_model("scatter_add", sub, globals, locals);
-  for (std::size_t t = 0; t < globals.size(); ++t) {
-    detail::with_type(globals[t], [&]<class E>(const tensor_view<E>& global) {
-      scatter_add(detail::typed<E>(locals[t]), sub[tensor_id(t)], global);
-    });
-  }
-}
 
 }  // namespace subfed::inline v0

@@ -8,6 +8,7 @@
 #include <string>
 #include <subfed/adapt/torch.hpp>
 #include <subfed/draw.hpp>
+#include <subfed/model_slice.hpp>
 #include <vector>
 
 #include "architecture.hpp"

@@ -41,6 +41,15 @@ struct average_level {
   }
 };
 
+/// For each innermost node, its holders as bits and where each of them has it. Made for up to 64
+/// participants that hold many short runs, as random sets do.
+struct node_holders {
+  std::vector<std::uint64_t> masks;     ///< bit p: participant p holds the node
+  std::vector<std::int32_t> positions;  ///< [p * extent + node]: its position in p's data
+
+  bool empty() const noexcept { return masks.empty(); }
+};
+
 /// The loops over one tensor, outermost first: its dimensions ordered by stride, and merged where
 /// every participant holds all of the inner one. Participants with the same dimensions share them.
 template <class T>
@@ -68,6 +77,7 @@ class average_layout {
     for (std::size_t p = 0; p < participants_.size(); ++p) {
       contiguous_ = contiguous_ && (participants_[p].data == nullptr || inner.strides[p] == 1);
     }
+    if (contiguous_) find_node_holders();
   }
 
   std::span<const average_level> levels() const noexcept { return levels_; }
@@ -76,6 +86,9 @@ class average_layout {
   bool contiguous() const noexcept { return contiguous_; }
   /// The outermost loop's nodes: parts that can be averaged independently.
   std::int64_t slabs() const noexcept { return levels_.front().extent; }
+
+  /// Who holds the innermost nodes; empty where nobody wants to know (see node_holders).
+  const node_holders& nodes() const noexcept { return nodes_; }
 
  private:
   /// Longer units are not kept apart: segments are long then anyway.
@@ -153,9 +166,39 @@ class average_layout {
     return true;
   }
 
+  /// Where runs are short on average, units are not single elements, and everybody's data is there.
+  void find_node_holders() {
+    const average_level& inner = levels_.back();
+    const std::size_t count = participants_.size();
+    if (count > 64 || inner.unit == 1 || inner.extent > (std::int64_t{1} << 30)) return;
+    std::size_t runs = 0;
+    for (std::size_t p = 0; p < count; ++p) {
+      if (participants_[p].data == nullptr) return;
+      runs += inner.runs_of(p).size();
+    }
+    constexpr std::int64_t shortest = 32;  // elements a run; with longer ones segments pay
+    if (runs <= 2 * count ||
+        static_cast<std::int64_t>(runs) * shortest <= inner.extent * inner.unit) {
+      return;
+    }
+    const auto extent = static_cast<std::size_t>(inner.extent);
+    nodes_.masks.assign(extent, 0);
+    nodes_.positions.assign(extent * count, 0);
+    for (std::size_t p = 0; p < count; ++p) {
+      for (const run& r : inner.runs_of(p)) {
+        for (std::int64_t i = 0; i < r.length; ++i) {
+          const auto node = static_cast<std::size_t>(r.first + i);
+          nodes_.masks[node] |= std::uint64_t{1} << p;
+          nodes_.positions[p * extent + node] = static_cast<std::int32_t>(r.position + i);
+        }
+      }
+    }
+  }
+
   std::vector<participant<T>> participants_;
   std::vector<average_level> levels_;
   bool contiguous_ = false;
+  node_holders nodes_;
 };
 
 }  // namespace subfed::inline v0::detail

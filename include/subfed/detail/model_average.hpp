@@ -4,6 +4,8 @@
 
 #include <subfed/average_options.hpp>
 #include <subfed/detail/average_layout.hpp>
+#include <subfed/detail/dense_average.hpp>
+#include <subfed/detail/holder_list.hpp>
 #include <subfed/detail/integer_merge.hpp>
 #include <subfed/detail/tensor_average.hpp>
 #include <subfed/executor.hpp>
@@ -33,6 +35,7 @@ struct member {
 /// What has been added up of one tensor before.
 struct tensor_state {
   const double* sums = nullptr;
+  const double* weights = nullptr;  ///< null while the members have them
   std::span<const exclusion> exclusions = {};
   const integer_merge* integers = nullptr;
 };
@@ -46,12 +49,17 @@ struct distinct_submodels {
 template <class T>
 distinct_submodels find_distinct(std::span<const member<T>> members) {
   distinct_submodels out;
+  submodel_index known;
   for (const member<T>& m : members) {
-    const auto known = std::find_if(out.all.begin(), out.all.end(), [&](const submodel* s) {
-      return s == m.sub || s->same_nodes(*m.sub);
-    });
-    out.of_member.push_back(static_cast<std::size_t>(known - out.all.begin()));
-    if (known == out.all.end()) out.all.push_back(m.sub);
+    const std::uint64_t hash = nodes_hash(*m.sub);
+    std::size_t number = known.find(
+        hash, [&](std::size_t d) { return out.all[d] == m.sub || out.all[d]->same_nodes(*m.sub); });
+    if (number == submodel_index::none) {
+      number = out.all.size();
+      known.add(hash, number);
+      out.all.push_back(m.sub);
+    }
+    out.of_member.push_back(number);
   }
   return out;
 }
@@ -112,12 +120,22 @@ tensor_job floating_job(const tensor_view<E>& global, std::size_t t,
           }};
 }
 
+template <class E>
+tensor_job dense_job(const tensor_view<E>& global, const average_terms& terms) {
+  constexpr std::int64_t part_elements = 1 << 18;
+  const std::int64_t slabs = global.rank() == 0 ? 1 : global.extent(0);
+  return {slabs, (std::max)(part_elements / (global.size() / slabs), std::int64_t{1}),
+          [global, terms](std::int64_t begin, std::int64_t end) {
+            return part_report{dense_average(global, terms, begin, end), 0};
+          }};
+}
+
 /// Throws  error when a sum does not fit.
 template <class E, class T>
-tensor_job integer_job(const tensor_view<E>& global, std::size_t t,
+tensor_job integer_job(const tensor_view<E>& global, const model& net, std::size_t t,
                        std::span<const member<T>> members, const integer_merge* before,
                        integer_rule rule) {
-  const auto& info = members.front().sub->parent().tensors()[t];
+  const auto& info = net.tensors()[t];
   const auto merged = std::make_shared<integer_merge>();
   if (before != nullptr) *merged = *before;
   for (const member<T>& m : members) {
@@ -134,9 +152,10 @@ tensor_job integer_job(const tensor_view<E>& global, std::size_t t,
 ///
 /// Throws  error when a sum of integers does not fit, before the first write.
 template <class T, executor Executor>
-void average_model(const tensor_views<T>& globals, std::span<const member<T>> members,
-                   std::span<const tensor_state> states, const average_options& options,
-                   double cohort_weight, average_report& report, Executor&& run_by) {
+void average_model(const model& net, const tensor_views<T>& globals,
+                   std::span<const member<T>> members, std::span<const tensor_state> states,
+                   const average_options& options, double cohort_weight, average_report& report,
+                   Executor&& run_by) {
   struct part {
     std::size_t job;
     std::int64_t begin, end;  // slabs
@@ -156,13 +175,15 @@ void average_model(const tensor_views<T>& globals, std::span<const member<T>> me
         }
       }
       counted.unheld += global.size();
-      if (members.empty()) return;
+      if (members.empty() && state.weights == nullptr) return;
       if constexpr (averageable<E>) {
-        jobs.push_back(
-            floating_job(global, t, members, distinct,
-                         average_terms{state.sums, state.exclusions, options, cohort_weight}));
+        const average_terms terms{state.sums, state.weights, state.exclusions, options,
+                                  cohort_weight};
+        jobs.push_back(state.weights != nullptr
+                           ? dense_job(global, terms)
+                           : floating_job(global, t, members, distinct, terms));
       } else {
-        jobs.push_back(integer_job(global, t, members, state.integers, options.integers));
+        jobs.push_back(integer_job(global, net, t, members, state.integers, options.integers));
       }
     });
   }

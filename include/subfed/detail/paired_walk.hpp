@@ -38,26 +38,7 @@ class paired_walk {
               const tensor_view<U>& local)
       : paired_walk(chosen, row_major_strides(global_extents).data(), local.strides().data()) {}
 
-  /// Calls f(global_offset, local_offset, length) for every stretch: elements i = 0 .. length-1 at
-  /// global_offset + i global_stride(), and the same for local.
-  template <class F>
-  void for_each(F&& f) const {
-    if (empty_) return;
-    if (dimensions_.empty()) {
-      f(global_start_, local_start_, std::int64_t{1});
-    } else {
-      descend(0, global_start_, local_start_, f);
-    }
-  }
-
-  std::int64_t global_stride() const noexcept {
-    return dimensions_.empty() ? 1 : dimensions_.back().global_stride;
-  }
-  std::int64_t local_stride() const noexcept {
-    return dimensions_.empty() ? 1 : dimensions_.back().local_stride;
-  }
-
- private:
+  /// Strides in elements.
   paired_walk(const selection& chosen, const std::int64_t* global_strides,
               const std::int64_t* local_strides) {
     for (int r = 0; r < chosen.rank(); ++r) {
@@ -79,6 +60,59 @@ class paired_walk {
     merge();
   }
 
+  /// Both tensors are row-major without gaps.
+  explicit paired_walk(const selection& chosen)
+      : paired_walk(chosen, row_major_strides(chosen.global_extents()).data(),
+                    row_major_strides(chosen.local_extents()).data()) {}
+
+  /// Calls f(global_offset, local_offset, length) for every stretch: elements i = 0 .. length-1 at
+  /// global_offset + i global_stride(), and the same for local.
+  template <class F>
+  void for_each(F&& f) const {
+    for_each(0, outer_steps(), f);
+  }
+
+  /// Steps of the outermost loop: parts that can be walked apart from each other.
+  std::int64_t outer_steps() const noexcept {
+    if (empty_) return 0;
+    return dimensions_.empty() ? 1 : steps(dimensions_.front());
+  }
+  /// Pairs in one step.
+  std::int64_t elements_a_step() const noexcept {
+    std::int64_t out = 1;
+    for (std::size_t d = 1; d < dimensions_.size(); ++d) out *= steps(dimensions_[d]);
+    return out;
+  }
+
+  /// The stretches of the steps begin .. end-1.
+  template <class F>
+  void for_each(std::int64_t begin, std::int64_t end, F&& f) const {
+    if (begin >= end) return;
+    if (dimensions_.empty()) {
+      f(global_start_, local_start_, std::int64_t{1});
+      return;
+    }
+    std::int64_t before = 0;  // steps of the runs so far
+    for (const run& r : dimensions_.front().selected.runs) {
+      const std::int64_t from = (std::max)(begin - before, std::int64_t{0});
+      const std::int64_t to = (std::min)(end - before, r.length);
+      if (from < to) {
+        descend(0, run{r.position + from, r.first + from, to - from}, global_start_, local_start_,
+                f);
+      }
+      before += r.length;
+      if (before >= end) return;
+    }
+  }
+
+  std::int64_t global_stride() const noexcept {
+    return dimensions_.empty() ? 1 : dimensions_.back().global_stride;
+  }
+  std::int64_t local_stride() const noexcept {
+    return dimensions_.empty() ? 1 : dimensions_.back().local_stride;
+  }
+
+ private:
   static std::array<std::int64_t, max_rank> row_major_strides(
       std::span<const std::int64_t> extents) noexcept {
     std::array<std::int64_t, max_rank> out{};
@@ -109,22 +143,28 @@ class paired_walk {
     }
   }
 
+  static std::int64_t steps(const walk_dimension& d) noexcept {
+    std::int64_t out = 0;
+    for (const run& r : d.selected.runs) out += r.length;
+    return out;
+  }
+
+  /// One run of a level, and all levels within.
   template <class F>
-  void descend(std::size_t level, std::int64_t global, std::int64_t local, F& f) const {
+  void descend(std::size_t level, const run& r, std::int64_t global, std::int64_t local,
+               F& f) const {
     const walk_dimension& d = dimensions_[level];
-    const bool innermost = level + 1 == dimensions_.size();
-    for (const run& r : d.selected.runs) {
-      std::int64_t g = global + r.first * d.global_stride;
-      std::int64_t l = local + r.position * d.local_stride;
-      if (innermost) {
-        f(g, l, r.length);
-        continue;
-      }
-      for (std::int64_t i = 0; i < r.length; ++i) {
-        descend(level + 1, g, l, f);
-        g += d.global_stride;
-        l += d.local_stride;
-      }
+    std::int64_t g = global + r.first * d.global_stride;
+    std::int64_t l = local + r.position * d.local_stride;
+    if (level + 1 == dimensions_.size()) {
+      f(g, l, r.length);
+      return;
+    }
+    const std::vector<run>& inner = dimensions_[level + 1].selected.runs;
+    for (std::int64_t i = 0; i < r.length; ++i) {
+      for (const run& next : inner) descend(level + 1, next, g, l, f);
+      g += d.global_stride;
+      l += d.local_stride;
     }
   }
 

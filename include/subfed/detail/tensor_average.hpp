@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -30,10 +31,29 @@ struct exclusion {
 /// What an average is made of besides the participants.
 struct average_terms {
   const double* sums = nullptr;  ///< what participants without data have added up, row-major
+  const double* weights =
+      nullptr;  ///< where there are no participants: the weights of each element
   std::span<const exclusion> exclusions = {};  ///< sorted
   average_options options = {};
   double cohort_weight = 0;
+
+  /// The selective average itself, without options that need the old values.
+  bool is_plain() const noexcept {
+    return options.divide_by == divisor::holders && options.content == content::parameters &&
+           options.step == 1;
+  }
 };
+
+/// The new value where options are not the plain selective average.
+inline double combined(const average_terms& terms, double sum, double weight, double old) noexcept {
+  const bool all = terms.options.divide_by == divisor::cohort;
+  const double total = all ? terms.cohort_weight : weight;
+  const double step = terms.options.step;
+  if (terms.options.content == content::deltas) return old + rounded_product(step, sum / total);
+  if (all) sum += rounded_product(total - weight, old);
+  const double average = sum / total;
+  return step == 1 ? average : old + rounded_product(step, average - old);
+}
 
 /// Averages rows of one tensor. Participants are visited in the order given at every element.
 ///
@@ -49,8 +69,10 @@ class tensor_average {
  public:
   tensor_average(T* global, const average_layout<T>& layout, const average_terms& terms)
       : global_(global), layout_(layout), terms_(terms), holders_(layout.levels().size()) {
-    plain_ = terms.options.divide_by == divisor::holders &&
-             terms.options.content == content::parameters && terms.options.step == 1;
+    plain_ = terms.is_plain();
+    if (plain_ && !layout.nodes().empty() && !skips_elements() && terms_.exclusions.empty()) {
+      prepare_nodes();
+    }
   }
 
   /// Averages the slabs begin .. end-1 of the layout and counts what was written and skipped.
@@ -68,6 +90,9 @@ class tensor_average {
   std::int64_t skipped() const noexcept { return skipped_; }
 
  private:
+  /// 16-bit types are widened and narrowed in loops of their own: compilers make vector instructions
+  /// of those, but not of all at once.
+  static constexpr bool convert_apart = sizeof(T) == 2;
   static constexpr std::int64_t tile = 1024;  // doubles: 8 KiB of sums and at most 8 KiB of weights
 
   struct holder {
@@ -77,13 +102,16 @@ class tensor_average {
   /// Elements begin .. end-1 of a row, with the same holders throughout.
   struct segment {
     std::int64_t begin, end;
-    double weight;
+    divider by;  // the holders' weight
+    bool ones;   // all weights are 1
     std::size_t first_part, parts;
   };
   /// A segment's holder: its number in the row's list, and where the segment begins in its data.
   struct segment_part {
     std::size_t holder;
     std::int64_t offset;
+    const T* data;  // of the participant
+    double weight;
   };
 
   const average_level& inner() const noexcept { return layout_.levels().back(); }
@@ -121,11 +149,15 @@ class tensor_average {
   void row(std::int64_t global_offset, std::int64_t sum_offset, std::int64_t begin,
            std::int64_t end) {
     const std::vector<holder>& holders = holders_.back();
+    if (!dividers_.empty() && inner().unit == 9) {
+      node_by_node_mean<9>(holders, global_offset, begin, end);
+      return;
+    }
     if (find_segments(holders)) {
       for (const segment& s : segments_) {
         const std::int64_t from = (std::max)(s.begin, begin * inner().unit);
         const std::int64_t to = (std::min)(s.end, end * inner().unit);
-        if (from < to && s.weight > 0) {
+        if (from < to && s.by.weight > 0) {
           segment_mean(holders, s, global_offset, sum_offset, from, to);
         }
       }
@@ -178,7 +210,9 @@ class tensor_average {
     run_cursor_.assign(holders.size(), 0);
     const std::int64_t unit = inner().unit;
     for (std::size_t b = 1; b < borders_.size(); ++b) {
-      segment s{borders_[b - 1] * unit, borders_[b] * unit, 0, parts_.size(), 0};
+      const std::size_t first_part = parts_.size();
+      double weight = 0;
+      bool ones = true;
       for (std::size_t h = 0; h < holders.size(); ++h) {
         const std::size_t p = holders[h].participant;
         const std::span<const subfed::run> own = inner().runs_of(p);
@@ -186,12 +220,24 @@ class tensor_average {
         while (c < own.size() && borders_[b - 1] >= own[c].first + own[c].length) ++c;
         if (c == own.size() || borders_[b - 1] < own[c].first) continue;
         const std::int64_t position = own[c].position + (borders_[b - 1] - own[c].first);
-        parts_.push_back({h, position * unit * inner().strides[p]});
-        s.weight += layout_.participants()[p].weight;
+        const auto& own_data = layout_.participants()[p];
+        parts_.push_back({h, position * unit * inner().strides[p], own_data.data, own_data.weight});
+        weight += own_data.weight;
+        ones = ones && own_data.weight == 1;
       }
-      s.parts = parts_.size() - s.first_part;
-      segments_.push_back(s);
+      segments_.push_back({borders_[b - 1] * unit, borders_[b] * unit, divider(weight), ones,
+                           first_part, parts_.size() - first_part});
+      start_where_data_starts();
     }
+  }
+
+  /// Puts the segment first in which somebody's data begins, so that windows that wrap around are
+  /// read from front to back.
+  void start_where_data_starts() {
+    const auto first = std::find_if(segments_.begin(), segments_.end(), [&](const segment& s) {
+      return s.parts != 0 && parts_[s.first_part].offset == 0;
+    });
+    if (first != segments_.end()) std::rotate(segments_.begin(), first, segments_.end());
   }
 
   /// Elements from .. to-1 of a segment.
@@ -200,7 +246,7 @@ class tensor_average {
                     std::int64_t to) {
     held_ += to - from;
     T* const out = global_ + global_offset + from * inner().global_stride;
-    if (!plain_ || !layout_.contiguous()) {
+    if (!plain_ || !layout_.contiguous() || convert_apart) {
       for (std::int64_t b = from; b < to; b += tile) {
         const std::int64_t length = (std::min)(to - b, tile);
         start_tile(sum_offset + b * inner().sum_stride, length);
@@ -211,43 +257,45 @@ class tensor_average {
           accumulate(p.data + holders[part.holder].offset + part.offset + (b - s.begin) * stride,
                      stride, p.weight, sums_.data(), 1, length);
         }
-        write(out + (b - from) * inner().global_stride, sums_.data(), s.weight, length);
+        write(out + (b - from) * inner().global_stride, sums_.data(), s.by.weight, length);
       }
       return;
     }
 
-    const divider by(s.weight);
-    streams_.clear();
-    for (std::size_t k = 0; terms_.sums == nullptr && k < s.parts; ++k) {
-      const segment_part& part = parts_[s.first_part + k];
-      const auto& p = layout_.participants()[holders[part.holder].participant];
-      streams_.push_back(
-          {p.data + holders[part.holder].offset + part.offset + (from - s.begin), p.weight});
+    if (terms_.sums != nullptr) {
+      const double* const sums = terms_.sums + sum_offset + from;
+      if (s.by.exact) {
+        for (std::int64_t i = 0; i < to - from; ++i) {
+          out[i] = scalar_traits<T>::store(sums[i] * s.by.reciprocal);
+        }
+      } else {
+        for (std::int64_t i = 0; i < to - from; ++i) {
+          out[i] = scalar_traits<T>::store(sums[i] / s.by.weight);
+        }
+      }
+      return;
     }
-    if (streams_.size() <= stream_limit && terms_.sums == nullptr) {
-      with_streams(streams_.data(), streams_.size(),
-                   [&](const auto& group) { group.mean(nullptr, by, out, to - from); });
+    streams_.resize(s.parts);
+    for (std::size_t k = 0; k < s.parts; ++k) {
+      const segment_part& part = parts_[s.first_part + k];
+      const holder& h = holders[part.holder];
+      streams_[k] = {part.data + h.offset + part.offset + (from - s.begin), part.weight};
+    }
+    if (s.parts <= stream_limit) {
+      with_streams(streams_.data(), s.parts, s.ones,
+                   [&](const auto& group) { group.mean(nullptr, s.by, out, to - from); });
       return;
     }
     for (std::int64_t b = from; b < to; b += tile) {
-      const std::int64_t length = (std::min)(to - b, tile);
-      if (terms_.sums != nullptr) {
-        const double* const sums = terms_.sums + sum_offset + b;
-        for (std::int64_t i = 0; i < length; ++i) {
-          out[b - from + i] =
-              scalar_traits<T>::store(by.exact ? sums[i] * by.reciprocal : sums[i] / by.weight);
-        }
-        continue;
-      }
-      many_streams_mean(by, out + (b - from), length);
+      many_streams_mean(s, out + (b - from), (std::min)(to - b, tile));
     }
   }
 
   /// More streams than fit in registers: groups of them, one after the other, through the tile.
-  void many_streams_mean(const divider& by, T* out, std::int64_t length) {
+  void many_streams_mean(const segment& s, T* out, std::int64_t length) {
     std::size_t done = 0;
     for (; streams_.size() - done > stream_limit; done += stream_limit) {
-      with_streams(streams_.data() + done, stream_limit, [&](const auto& group) {
+      with_streams(streams_.data() + done, stream_limit, s.ones, [&](const auto& group) {
         if (done == 0) {
           group.template add<true>(sums_.data(), length);
         } else {
@@ -255,9 +303,59 @@ class tensor_average {
         }
       });
     }
-    with_streams(streams_.data() + done, streams_.size() - done,
-                 [&](const auto& group) { group.mean(sums_.data(), by, out, length); });
-    for (stream<T>& s : streams_) s.data += length;
+    with_streams(streams_.data() + done, streams_.size() - done, s.ones,
+                 [&](const auto& group) { group.mean(sums_.data(), s.by, out, length); });
+    for (stream<T>& each : streams_) each.data += length;
+  }
+
+  /// For sets of short runs: the weight of each number of holders, where all weights are 1.
+  void prepare_nodes() {
+    ones_ = true;
+    for (const auto& p : layout_.participants()) ones_ = ones_ && p.weight == 1;
+    for (std::size_t n = 0; n <= layout_.participants().size(); ++n) {
+      dividers_.emplace_back(static_cast<double>((std::max)(n, std::size_t{1})));
+    }
+  }
+
+  /// Nodes begin .. end-1, each summed over its holders in registers. U: elements of a node.
+  template <std::int64_t U>
+  void node_by_node_mean(const std::vector<holder>& holders, std::int64_t global_offset,
+                         std::int64_t begin, std::int64_t end) {
+    const node_holders& nodes = layout_.nodes();
+    std::array<const T*, 64> data{};
+    std::array<const std::int32_t*, 64> positions{};
+    std::array<double, 64> weights{};
+    std::uint64_t here = 0;
+    for (const holder& h : holders) {
+      const std::size_t p = h.participant;
+      here |= std::uint64_t{1} << p;
+      data[p] = layout_.participants()[p].data + h.offset;
+      positions[p] = nodes.positions.data() + p * static_cast<std::size_t>(inner().extent);
+      weights[p] = layout_.participants()[p].weight;
+    }
+    for (std::int64_t n = begin; n < end; ++n) {
+      std::uint64_t left = nodes.masks[static_cast<std::size_t>(n)] & here;
+      if (left == 0) continue;
+      T* const out = global_ + global_offset + n * U;
+      const int held_by = std::popcount(left);
+      double sums[static_cast<std::size_t>(U)] = {};
+      if (ones_) {
+        for (; left != 0; left &= left - 1) {
+          const auto p = static_cast<std::size_t>(std::countr_zero(left));
+          add_unit<U>(data[p] + positions[p][n] * U, sums);
+        }
+        divide_unit<U>(sums, dividers_[static_cast<std::size_t>(held_by)], out);
+      } else {
+        double weight = 0;
+        for (; left != 0; left &= left - 1) {
+          const auto p = static_cast<std::size_t>(std::countr_zero(left));
+          accumulate_units<U>(data[p] + positions[p][n] * U, weights[p], sums, 1);
+          weight += weights[p];
+        }
+        divide_unit<U>(sums, divider(weight), out);
+      }
+      held_ += U;
+    }
   }
 
   /// Nodes begin .. end-1 of a row whose holders come and go from node to node.
@@ -409,28 +507,21 @@ class tensor_average {
     if (!plain_) {
       for (std::int64_t i = 0; i < length; ++i) {
         T& element = out[i * stride];
-        element = traits::store(combined(sums[i], weight, traits::load(element)));
+        element = traits::store(combined(terms_, sums[i], weight, traits::load(element)));
       }
+    } else if (stride == 1) {
+      for (std::int64_t i = 0; i < length; ++i) out[i] = traits::store(sums[i] / weight);
     } else {
       for (std::int64_t i = 0; i < length; ++i) out[i * stride] = traits::store(sums[i] / weight);
     }
-  }
-
-  /// The new value where options are not the plain selective average.
-  double combined(double sum, double weight, double old) const noexcept {
-    const bool all = terms_.options.divide_by == divisor::cohort;
-    const double total = all ? terms_.cohort_weight : weight;
-    const double step = terms_.options.step;
-    if (terms_.options.content == content::deltas) return old + rounded_product(step, sum / total);
-    if (all) sum += rounded_product(total - weight, old);
-    const double average = sum / total;
-    return step == 1 ? average : old + rounded_product(step, average - old);
   }
 
   T* global_;
   const average_layout<T>& layout_;
   average_terms terms_;
   bool plain_;
+  bool ones_ = false;
+  std::vector<divider> dividers_;  // of each number of holders; empty unless nodes go one by one
   std::vector<std::vector<holder>> holders_;
   std::array<double, tile> sums_{};
   std::array<double, tile> weights_{};

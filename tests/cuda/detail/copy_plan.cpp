@@ -26,6 +26,16 @@ T numbered(std::int64_t n) {
   return T(static_cast<double>(n % 1021));
 }
 
+/// Two runs of so many nodes each.
+subfed::index_set two_runs(std::int64_t extent, std::int64_t a, std::int64_t b,
+                           std::int64_t length) {
+  std::vector<std::int64_t> nodes;
+  for (const std::int64_t first : {a, b}) {
+    for (std::int64_t i = 0; i < length; ++i) nodes.push_back(first + i);
+  }
+  return subfed::index_set(extent, nodes);
+}
+
 /// All tensors row-major in one buffer, each at a multiple of 16 bytes.
 template <class T>
 struct packed {
@@ -153,6 +163,10 @@ TEST_CASE_TEMPLATE("wide packs are used where runs and tensors are aligned, and 
       {subfed::index_set::window(64, 16, 32), 3},  // begins at one
       {subfed::index_set::window(64, 1, 32), 2},  // the kernel's columns are no innermost dimension
       {subfed::index_set(64, {5, 3, 40}), 2},
+      {two_runs(64, 1, 33, 16), 2},  // only the runs' first nodes are not aligned
+      {two_runs(64, 16, 33, 4), 2},
+      {two_runs(64, 16, 40, 8), 3},
+      {two_runs(64, 16, 40, 9), 2},  // nor the second run's position
   };
   for (const auto& [set, wide] : cases) {
     const subfed::submodel sub(net, {subfed::index_set(24, {1, 4, 9, 17}), set});

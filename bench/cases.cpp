@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT
+/// The cases of slice and average: models, schemes, cohorts, element types and threads, each beside
+/// its ceiling, and beside the peers for cohorts of 10.
+#include "ceiling.hpp"
+#include "measure.hpp"
+#include "peers/peer.hpp"
+#include "register.hpp"
+#include "workload.hpp"
+
+#include <subfed/subfed.hpp>
+
+#include <string>
+
+namespace bench {
+namespace {
+
+/// Runs f with an executor of so many threads.
+template <class F>
+void with_executor(int threads, F&& f) {
+#if defined(_OPENMP)
+  if (threads > 1) return f(subfed::openmp{threads});
+#endif
+  f(subfed::serial{});
+}
+
+template <class T>
+void slice_case(benchmark::State& state, const case_key& key) {
+  workload<T>& work = workload_of<T>(key);
+  with_executor(key.threads, [&](auto executor) {
+    measure(state, 2.0 * static_cast<double>(work.client_bytes),
+            ceiling(2 * work.client_bytes, key.threads), [&] {
+              for (std::size_t c = 0; c < work.cohort.size(); ++c) {
+                subfed::slice<T>(work.globals.views(), work.cohort[c], work.locals(c).views(),
+                                 executor);
+              }
+            });
+  });
+}
+
+template <class T>
+void average_case(benchmark::State& state, const case_key& key) {
+  workload<T>& work = workload_of<T>(key);
+  const std::int64_t bytes = work.client_bytes + work.held_bytes;
+  with_executor(key.threads, [&](auto executor) {
+    measure(state, static_cast<double>(bytes), ceiling(bytes, key.threads), [&] {
+      subfed::average_cohort<T>(work.net, work.updates, work.globals.views(), {}, executor);
+    });
+  });
+}
+
+template <class T>
+void streaming_case(benchmark::State& state, const case_key& key) {
+  workload<T>& work = workload_of<T>(key);
+  const std::int64_t bytes = work.client_bytes + work.held_bytes;
+  measure(state, static_cast<double>(bytes), ceiling(bytes, key.threads), [&] {
+    subfed::selective_average<T> mean(work.net);
+    for (const auto& u : work.updates) mean.add(u.sub, u.tensors, u.weight);
+    mean.finish(work.globals.views());
+  });
+}
+
+void peer_case(benchmark::State& state, const case_key& key, const peer_entry& which,
+               void (peer::*job)(), bool slicing) {
+  workload<float>& work = workload_of<float>(key);
+  set_torch_threads(key.threads);
+  const auto made = which.make(work);
+  const std::int64_t bytes = slicing ? 2 * work.client_bytes : work.client_bytes + work.held_bytes;
+  measure(state, static_cast<double>(bytes), ceiling(bytes, key.threads),
+          [&] { (made.get()->*job)(); });
+}
+
+std::string name_of(const char* job, const case_key& key, const char* element,
+                    const std::string& who) {
+  return std::string(job) + "/" + key.model + "/" + std::to_string(key.clients) + "/" + key.scheme +
+         "/" + element + "/" + std::to_string(key.threads) + "/" + who;
+}
+
+template <class F>
+void add(const std::string& name, F f) {
+  benchmark::RegisterBenchmark(name.c_str(), f)->UseManualTime()->Unit(benchmark::kMillisecond);
+}
+
+template <class T>
+void add_own(const case_key& key, const char* element) {
+  add(name_of("slice", key, element, "subfed"),
+      [key](benchmark::State& s) { slice_case<T>(s, key); });
+  add(name_of("average", key, element, "subfed"),
+      [key](benchmark::State& s) { average_case<T>(s, key); });
+  if (key.threads == 1) {
+    add(name_of("average", key, element, "subfed streaming"),
+        [key](benchmark::State& s) { streaming_case<T>(s, key); });
+  }
+}
+
+void add_peers(const case_key& key) {
+  for (const peer_entry& which : peers()) {
+    // Of these only LibTorch runs on several threads. Windows of one element each are no use.
+    const bool torch = which.name.find("LibTorch") == 0;
+    if (key.threads > 1 && !torch) continue;
+    if (key.scheme == "random" && which.name == "LibTorch windows") continue;
+    add(name_of("slice", key, "float", which.name),
+        [key, which](benchmark::State& s) { peer_case(s, key, which, &peer::slice, true); });
+    add(name_of("average", key, "float", which.name),
+        [key, which](benchmark::State& s) { peer_case(s, key, which, &peer::average, false); });
+  }
+}
+
+}  // namespace
+
+void register_cases() {
+  for (const char* model : {"PreResNet18", "VGG-9", "Transformer", "MLP-100M"}) {
+    for (const std::int64_t clients : {10, 100, 1000}) {
+      for (const char* scheme : {"rolling", "static", "random", "block"}) {
+        for (const int threads : {1, 2}) {
+          const case_key key{model, scheme, clients, threads};
+          add_own<float>(key, "float");
+          if (clients == 10 && std::string(model) != "MLP-100M") add_peers(key);
+        }
+        add_own<subfed::half>({model, scheme, clients, 1}, "half");
+      }
+    }
+  }
+}
+
+}  // namespace bench

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT
+/// The different submodels that have been added to an average, each with the weight of all updates
+/// that had its nodes: what stands for a count tensor while there are few of them.
+#pragma once
+
+#include <subfed/submodel.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace subfed::inline v0::detail {
+
+/// A number that submodels with the same nodes share, and others hardly ever.
+inline std::uint64_t nodes_hash(const submodel& sub) {
+  std::uint64_t hash = 0xCBF29CE484222325u;  // FNV-1a, a 64-bit word at a time
+  const auto take = [&](std::int64_t x) {
+    hash = (hash ^ static_cast<std::uint64_t>(x)) * 0x100000001B3u;
+    hash ^= hash >> 29;
+  };
+  for (std::size_t g = 0; g < sub.parent().groups().size(); ++g) {
+    for (const std::span<const run> runs : {sub[group_id(g)].runs(), sub.runs(group_id(g))}) {
+      take(static_cast<std::int64_t>(runs.size()));
+      for (const run& r : runs) {
+        take(r.first);
+        take(r.length);
+      }
+    }
+  }
+  return hash;
+}
+
+/// Finds equal submodels among those numbered so far.
+class submodel_index {
+ public:
+  static constexpr std::size_t none = static_cast<std::size_t>(-1);
+
+  /// The number for which same(number) holds among those added under this hash, or none.
+  template <class Same>
+  std::size_t find(std::uint64_t hash, Same&& same) const {
+    for (auto at = lower(hash); at != known_.end() && at->first == hash; ++at) {
+      if (same(at->second)) return at->second;
+    }
+    return none;
+  }
+  void add(std::uint64_t hash, std::size_t number) { known_.insert(lower(hash), {hash, number}); }
+
+ private:
+  using entry = std::pair<std::uint64_t, std::size_t>;
+  std::vector<entry>::const_iterator lower(std::uint64_t hash) const {
+    return std::lower_bound(known_.begin(), known_.end(), entry{hash, 0});
+  }
+  std::vector<entry> known_;  // sorted
+};
+
+class holder_list {
+ public:
+  struct entry {
+    submodel sub;
+    double weight;
+    bool shared;  ///< stands for all updates with these nodes that left nothing out
+  };
+
+  /// An update that left nothing out.
+  void add(const submodel& sub, double weight) {
+    const std::uint64_t hash = nodes_hash(sub);
+    const std::size_t known =
+        index_.find(hash, [&](std::size_t e) { return entries_[e].sub.same_nodes(sub); });
+    if (known != submodel_index::none) {
+      entries_[known].weight += weight;
+      return;
+    }
+    index_.add(hash, entries_.size());
+    append({sub, weight, true});
+  }
+  /// An update that left elements out, which refer to it by the number returned.
+  std::size_t add_alone(const submodel& sub, double weight) {
+    append({sub, weight, false});
+    return entries_.size() - 1;
+  }
+
+  const std::vector<entry>& entries() const noexcept { return entries_; }
+  /// Memory of the submodels' runs; the rest is the same for all.
+  std::int64_t bytes() const noexcept { return bytes_; }
+
+ private:
+  void append(entry e) {
+    std::size_t runs = 0;
+    for (std::size_t g = 0; g < e.sub.parent().groups().size(); ++g) {
+      runs += e.sub[group_id(g)].runs().size() + e.sub.runs(group_id(g)).size();
+    }
+    bytes_ += static_cast<std::int64_t>(runs * sizeof(run));
+    entries_.push_back(std::move(e));
+  }
+
+  std::vector<entry> entries_;
+  submodel_index index_;
+  std::int64_t bytes_ = 0;
+};
+
+}  // namespace subfed::inline v0::detail

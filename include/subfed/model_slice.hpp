@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: MIT
+/// Slice, scatter and scatter_add of all tensors of a submodel in one call.
+#pragma once
+
+#include <subfed/detail/memory_apart.hpp>
+#include <subfed/detail/paired_walk.hpp>
+#include <subfed/executor.hpp>
+#include <subfed/scatter.hpp>
+#include <subfed/slice.hpp>
+#include <subfed/submodel.hpp>
+#include <subfed/untyped_view.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace subfed::inline v0 {
+
+namespace detail {
+
+template <class T>
+bool is_row_major(const tensor_view<T>& view) noexcept {
+  std::int64_t stride = 1;
+  for (int r = view.rank() - 1; r >= 0; --r) {
+    if (view.extent(r) != 1 && view.stride(r) != stride) return false;
+    stride *= view.extent(r);
+  }
+  return true;
+}
+
+/// The global and the local tensors of a call, checked and ready to be walked in parts.
+template <class T, class U>
+class model_walk {
+ public:
+  /// Throws  whatever slice and scatter of one tensor would, for any of them, and error for memory
+  ///         that two tensors share, one of which is written.
+  model_walk(const char* verb, const submodel& sub, const tensor_views<T>& globals,
+             const tensor_views<U>& locals)
+      : globals_(globals), locals_(locals), plans_(sub.plans()) {
+    check_count(verb, "global", sub.parent(), globals.size());
+    check_count(verb, "local", sub.parent(), locals.size());
+    placed_tensors places;
+    own_.resize(globals.size());
+    for (std::size_t t = 0; t < globals.size(); ++t) {
+      const std::string& name = sub.parent().tensors()[t].name;
+      places.add(globals[t], name, std::is_const_v<T> ? access::reads : access::writes);
+      places.add(locals[t], name, std::is_const_v<U> ? access::reads : access::writes);
+      if (plans_.empty()) {
+        prepare(verb, t, sub[tensor_id(t)], nullptr);
+      } else {
+        prepare(verb, t, plans_[t].chosen, &plans_[t].row_major);
+      }
+    }
+    places.check_apart(verb);
+  }
+
+  /// Calls stretch(global element, stride, local element, stride, length, placement) for all selected
+
+  template <class Executor, class Stretch>
+  void run(Executor& run_by, const Stretch& stretch) const {
+    run_by.parallel_for(static_cast<std::int64_t>(parts_.size()), [&](std::int64_t i) {
+      const part& p = parts_[static_cast<std::size_t>(i)];
+      const paired_walk& walk = own_[p.tensor] ? *own_[p.tensor] : plans_[p.tensor].row_major;
+      with_type(globals_[p.tensor], [&]<class E>(const tensor_view<E>& global) {
+        using element = std::remove_const_t<E>;
+        const auto local = typed<std::conditional_t<std::is_const_v<U>, const element, element>>(
+            locals_[p.tensor]);
+        const placement where = placement_of(local.size(), sizeof(element));
+        walk.for_each(p.begin, p.end, [&](std::int64_t g, std::int64_t l, std::int64_t length) {
+          stretch(global.data_handle() + g, walk.global_stride(), local.data_handle() + l,
+                  walk.local_stride(), length, where);
+        });
+        end_of_copies(where);
+      });
+    });
+  }
+
+ private:
+  /// Steps begin .. end-1 of a tensor's walk.
+  struct part {
+    std::size_t tensor;
+    std::int64_t begin, end;
+  };
+  static constexpr std::int64_t part_elements = 1 << 18;
+
+  void prepare(const char* verb, std::size_t t, const selection& chosen,
+               const paired_walk* row_major) {
+    const auto& global = globals_[t];
+    const auto& local = locals_[t];
+    check_extents(verb, "global", chosen, global, &selected_dimension::global_extent);
+    check_extents(verb, "local", chosen, local, &selected_dimension::local_extent);
+    check_same_type(verb, chosen.name(), global, local);
+    const bool plain = is_row_major(global) && is_row_major(local);
+    if (!plain) {  // row-major tensors are unique
+      with_type(global, [&]<class E>(const tensor_view<E>& typed_global) {
+        using element = std::remove_const_t<E>;
+        if constexpr (!std::is_const_v<T>) {
+          check_unique(verb, "global", chosen.name(), typed_global);
+        }
+        if constexpr (!std::is_const_v<U>) {
+          check_unique(verb, "local", chosen.name(), typed<element>(local));
+        }
+      });
+    }
+    const bool planned = plain && row_major != nullptr;
+    if (!planned) {
+      own_[t].emplace(chosen, global.strides().data(), local.strides().data());
+    }
+    const paired_walk& walk = planned ? *row_major : *own_[t];
+    const std::int64_t steps = walk.outer_steps();
+    const std::int64_t each = (std::max)(
+        part_elements / (std::max)(walk.elements_a_step(), std::int64_t{1}), std::int64_t{1});
+    for (std::int64_t s = 0; s < steps; s += each) {
+      parts_.push_back({t, s, (std::min)(s + each, steps)});
+    }
+  }
+
+  template <class V>
+  static void check_extents(const char* verb, const char* role, const selection& chosen,
+                            const tensor_view<V>& view, std::int64_t selected_dimension::*extent) {
+    bool same = view.rank() == chosen.rank();
+    for (int r = 0; same && r < chosen.rank(); ++r) {
+      same = view.extent(r) == chosen.dimension(r).*extent;
+    }
+    if (same) return;
+    check_shape(verb, role, chosen.name(), view.extents(),
+                extent == &selected_dimension::global_extent ? chosen.global_extents()
+                                                             : chosen.local_extents());
+  }
+
+  const tensor_views<T>& globals_;
+  const tensor_views<U>& locals_;
+  std::span<const tensor_plan> plans_;
+  std::vector<std::optional<paired_walk>> own_;  // of tensors that the plan does not serve
+  std::vector<part> parts_;
+};
+
+}  // namespace detail
+
+/// Cuts all tensors of a submodel out of the global model: slice<float>(globals, sub, locals), both
+/// lists in the order in which the model describes its tensors.
+///
+/// Throws    as slice of one tensor, for any of them, before the first write.
+/// Cost      Work is cut into parts of about 2^18 elements, which the executor runs.
+template <class T, executor Executor = serial>
+void slice(const tensor_views<std::type_identity_t<const T>>& globals, const submodel& sub,
+           const tensor_views<std::type_identity_t<T>>& locals, Executor&& run_by = {}) {
+  const detail::model_walk<const T, T> walk("slice", sub, globals, locals);
+  walk.run(run_by, [](auto* global, std::int64_t global_stride, auto* local,
+                      std::int64_t local_stride, std::int64_t n, detail::placement where) {
+    detail::copy_stretch(global, global_stride, local, local_stride, n, where);
+  });
+}
+
+/// Puts all tensors of a submodel back into the global model: scatter<float>(locals, sub, globals).
+///
+/// Throws    as scatter of one tensor, for any of them, before the first write.
+/// Cost      as slice.
+template <class T, executor Executor = serial>
+void scatter(const tensor_views<std::type_identity_t<const T>>& locals, const submodel& sub,
+             const tensor_views<std::type_identity_t<T>>& globals, Executor&& run_by = {}) {
+  const detail::model_walk<T, const T> walk("scatter", sub, globals, locals);
+  walk.run(run_by, [](auto* global, std::int64_t global_stride, auto* local,
+                      std::int64_t local_stride, std::int64_t n, detail::placement where) {
+    detail::copy_stretch(local, local_stride, global, global_stride, n, where);
+  });
+}
+
+/// Adds all tensors of a submodel to the global model: scatter_add<float>(locals, sub, globals).
+///
+/// Throws    as scatter_add of one tensor, for any of them, before the first write.
+/// Cost      as slice.
+template <class T, executor Executor = serial>
+void scatter_add(const tensor_views<std::type_identity_t<const T>>& locals, const submodel& sub,
+                 const tensor_views<std::type_identity_t<T>>& globals, Executor&& run_by = {}) {
+  const detail::model_walk<T, const T> walk("scatter_add", sub, globals, locals);
+  walk.run(run_by, [](auto* global, std::int64_t global_stride, auto* local,
+                      std::int64_t local_stride, std::int64_t n, detail::placement) {
+    detail::add_stretch(local, local_stride, global, global_stride, n);
+  });
+}
+
+}  // namespace subfed::inline v0

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: MIT
+// The errors of these calls and their examples are in tests/submodel.cpp; here are plans and executors.
+#include <subfed/draw.hpp>
+#include <subfed/model_slice.hpp>
+#include <subfed/schemes/random.hpp>
+#include <subfed/schemes/rolling.hpp>
+#include <subfed/submodel.hpp>
+
+#include <doctest/doctest.h>
+
+#include <support/checks.hpp>
+
+#include <cstdint>
+#include <numeric>
+#include <span>
+#include <thread>
+#include <utility>
+#include <vector>
+
+using subfed::submodel;
+using subfed::tensor_view;
+
+namespace {
+
+/// Two tied convolutions, a table with whole rows in its middle, a single number.
+struct network {
+  subfed::model net;
+  subfed::group_id a = net.group("a", 700);
+  subfed::group_id b = net.group("b", 12);
+  network() {
+    net.tensor("first", {a, b, 3, 3});
+    net.tensor("second", {b, a, 5});
+    net.tensor("table", {3, a, 2});
+    net.tensor("large", {a, 900});
+    net.tensor("number", std::initializer_list<subfed::dimension>{});
+  }
+};
+
+/// Memory of all tensors, row-major; gap: elements that are left between one row and the next.
+struct memory {
+  std::vector<std::vector<float>> data;
+  std::vector<tensor_view<float>> views;
+
+  memory(const std::vector<std::vector<std::int64_t>>& shapes, float first, std::int64_t gap) {
+    for (const auto& shape : shapes) {
+      std::vector<std::int64_t> strides(shape.size(), 1);
+      std::int64_t elements = 1;
+      for (std::size_t r = shape.size(); r-- > 0;) {
+        strides[r] = elements;
+        elements *= shape[r] + (r + 1 == shape.size() ? gap : 0);
+      }
+      data.emplace_back(static_cast<std::size_t>(elements));
+      std::iota(data.back().begin(), data.back().end(), first);
+      views.emplace_back(data.back().data(), std::span<const std::int64_t>(shape),
+                         std::span<const std::int64_t>(strides));
+    }
+  }
+};
+
+memory globals_of(const subfed::model& net, float first, std::int64_t gap = 0) {
+  std::vector<std::vector<std::int64_t>> shapes;
+  for (const auto& t : net.tensors()) shapes.push_back(t.extents);
+  return {shapes, first, gap};
+}
+memory locals_of(const submodel& sub, float first, std::int64_t gap = 0) {
+  std::vector<std::vector<std::int64_t>> shapes;
+  for (std::size_t t = 0; t < sub.parent().tensors().size(); ++t) {
+    shapes.push_back(sub.extents(subfed::tensor_id(t)));
+  }
+  return {shapes, first, gap};
+}
+
+std::vector<submodel> examples(const network& n) {
+  std::vector<submodel> out;
+  for (const double capacity : {1.0, 0.4, 0.01}) {
+    const subfed::draw_key key{3, 650, 1, capacity};
+    out.push_back(draw(n.net, subfed::rolling{}, key));
+    out.push_back(draw(n.net, subfed::random{}, key));
+    out.push_back(out.back().restricted(n.a, subfed::index_set(700, {3, 4, 699, 10})));
+  }
+  return out;
+}
+
+/// Runs parts from the last to the first.
+struct backwards {
+  template <class F>
+  void parallel_for(std::int64_t n, F&& f) const {
+    for (std::int64_t i = n; i-- > 0;) f(i);
+  }
+};
+
+/// A thread a part.
+struct many_threads {
+  template <class F>
+  void parallel_for(std::int64_t n, F&& f) const {
+    std::vector<std::thread> threads;
+    for (std::int64_t i = 0; i < n; ++i) threads.emplace_back([&f, i] { f(i); });
+    for (std::thread& t : threads) t.join();
+  }
+};
+
+/// Counts the parts that it runs.
+struct counting {
+  std::int64_t& parts;
+  template <class F>
+  void parallel_for(std::int64_t n, F&& f) const {
+    parts = n;
+    for (std::int64_t i = 0; i < n; ++i) f(i);
+  }
+};
+
+/// Cuts, changes, puts back and adds with the given submodel; returns all memory that was touched.
+template <class Executor>
+std::vector<std::vector<float>> walked(const submodel& sub, std::int64_t gap, Executor&& run_by) {
+  memory globals = globals_of(sub.parent(), 1, gap);
+  memory locals = locals_of(sub, -5, gap);
+  subfed::slice<float>(globals.views, sub, locals.views, run_by);
+  std::vector<std::vector<float>> out = locals.data;
+  for (auto& tensor : locals.data) {
+    for (float& x : tensor) x = 2 * x + 1;
+  }
+  subfed::scatter<float>(locals.views, sub, globals.views, run_by);
+  out.insert(out.end(), globals.data.begin(), globals.data.end());
+  subfed::scatter_add<float>(locals.views, sub, globals.views, run_by);
+  out.insert(out.end(), globals.data.begin(), globals.data.end());
+  return out;
+}
+
+/// The same tensor by tensor, without plans or parts.
+std::vector<std::vector<float>> walked_one_by_one(const submodel& sub, std::int64_t gap) {
+  memory globals = globals_of(sub.parent(), 1, gap);
+  memory locals = locals_of(sub, -5, gap);
+  const auto tensors = sub.parent().tensors().size();
+  for (std::size_t t = 0; t < tensors; ++t) {
+    subfed::slice<float>(globals.views[t], sub[subfed::tensor_id(t)], locals.views[t]);
+  }
+  std::vector<std::vector<float>> out = locals.data;
+  for (auto& tensor : locals.data) {
+    for (float& x : tensor) x = 2 * x + 1;
+  }
+  for (std::size_t t = 0; t < tensors; ++t) {
+    subfed::scatter<float>(locals.views[t], sub[subfed::tensor_id(t)], globals.views[t]);
+  }
+  out.insert(out.end(), globals.data.begin(), globals.data.end());
+  for (std::size_t t = 0; t < tensors; ++t) {
+    subfed::scatter_add<float>(locals.views[t], sub[subfed::tensor_id(t)], globals.views[t]);
+  }
+  out.insert(out.end(), globals.data.begin(), globals.data.end());
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("a whole model is walked as its tensors one by one, with and without a plan") {
+  const network n;
+  for (const submodel& sub : examples(n)) {
+    for (const std::int64_t gap : {0, 2}) {
+      const auto expected = walked_one_by_one(sub, gap);
+      CHECK(walked(sub, gap, subfed::serial{}) == expected);
+      CHECK(walked(sub.planned(), gap, subfed::serial{}) == expected);
+    }
+  }
+}
+
+TEST_CASE("parts may run in any order and on any threads") {
+  const network n;
+  for (const submodel& sub : examples(n)) {
+    const auto expected = walked_one_by_one(sub, 0);
+    CHECK(walked(sub.planned(), 0, backwards{}) == expected);
+    CHECK(walked(sub, 0, many_threads{}) == expected);
+  }
+}
+
+TEST_CASE("a large tensor is cut into several parts") {
+  const network n;
+  const submodel sub = submodel::full(n.net);
+  memory globals = globals_of(n.net, 0);
+  memory locals = locals_of(sub, 0);
+  std::int64_t parts = 0;
+  subfed::slice<float>(globals.views, sub, locals.views, counting{parts});
+  CHECK(parts > static_cast<std::int64_t>(n.net.tensors().size()));
+}
+
+TEST_CASE("a plan is part of copies and goes when the nodes change") {
+  const network n;
+  const submodel sub = draw(n.net, subfed::random{}, {.capacity = 0.3});
+  CHECK(sub.plans().empty());
+  const submodel planned = sub.planned();
+  CHECK(planned.plans().size() == n.net.tensors().size());
+  const submodel copy = planned;
+  CHECK(copy.plans().data() == planned.plans().data());
+  CHECK(planned.planned().plans().data() == planned.plans().data());
+  CHECK(planned.same_nodes(sub));
+  CHECK(sub.same_nodes(planned));
+  CHECK(planned.size() == sub.size());
+  CHECK(planned.origin() == sub.origin());
+
+  const submodel other = planned.with(n.b, subfed::index_set::full(12));
+  CHECK(other.plans().empty());
+  CHECK(other.extents(subfed::tensor_id(0))[1] == 12);
+  CHECK(planned.restricted(n.b, subfed::index_set(12, {})).plans().empty());
+}
+
+TEST_CASE("a planned submodel refuses what an unplanned one refuses") {
+  const network n;
+  const submodel sub = draw(n.net, subfed::rolling{}, {.capacity = 0.5}).planned();
+  memory globals = globals_of(n.net, 0);
+  memory locals = locals_of(sub, 0);
+  const auto before = globals.data;
+  auto views = locals.views;
+  views[1] = tensor_view<float>(locals.data[1].data(), {6, 350, 4});
+  CHECK(support::message_of([&] { subfed::scatter<float>(views, sub, globals.views); }) ==
+        "subfed: scatter: the local tensor 'second' has shape (6, 350, 4), expected (6, 350, 5)");
+  views = globals.views;
+  views[0] = tensor_view<float>(globals.data[0].data(), {700, 12, 3, 3}, {108, 9, 0, 1});
+  CHECK(support::message_of([&] {
+          subfed::scatter<float>(locals.views, sub, views);
+        }).find("several indices for one element") != std::string::npos);
+  CHECK(globals.data == before);
+}
