@@ -67,8 +67,7 @@ class model_walk {
       const paired_walk& walk = own_[p.tensor] ? *own_[p.tensor] : plans_[p.tensor].row_major;
       with_type(globals_[p.tensor], [&]<class E>(const tensor_view<E>& global) {
         using element = std::remove_const_t<E>;
-        const auto local = typed<std::conditional_t<std::is_const_v<U>, const element, element>>(
-            locals_[p.tensor]);
+        const auto local = typed<element>(locals_[p.tensor]);
         const placement where = placement_of(local.size(), sizeof(element));
         walk.for_each(p.begin, p.end, [&](std::int64_t g, std::int64_t l, std::int64_t length) {
           stretch(global.data_handle() + g, walk.global_stride(), local.data_handle() + l,
