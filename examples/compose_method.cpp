@@ -4,6 +4,7 @@
 /// server. Ends with 1 when it does not learn.
 #include <subfed/adapt/eigen.hpp>
 #include <subfed/subfed.hpp>
+#include <subfed/systems.hpp>
 
 #include <Eigen/Dense>
 #include <cmath>

@@ -9,6 +9,7 @@
 /// by the rule of Table 6 without pooling: 11759946 a sample. Ends with 1 when a sampled count is
 /// off by more than 1 %.
 #include <subfed/subfed.hpp>
+#include <subfed/systems.hpp>
 
 #include <cmath>
 #include <cstdio>

@@ -6,6 +6,7 @@
 /// The network has 1500 channels in five layers. Ends with 1 when the result does not meet the
 /// budget, or is worse than the constant start.
 #include <subfed/subfed.hpp>
+#include <subfed/systems.hpp>
 
 #include <chrono>
 #include <cstddef>

@@ -5,6 +5,7 @@
 /// when the theorem does not hold.
 #include <subfed/adapt/eigen.hpp>
 #include <subfed/subfed.hpp>
+#include <subfed/systems.hpp>
 
 #include <Eigen/Dense>
 #include <cstdio>

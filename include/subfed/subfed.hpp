@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: MIT
-/// Everything of subfed that needs the standard library alone. Adaptors to foreign tensor types are
-/// in subfed/adapt/, each included by who uses it.
+/// The primitives: index sets, schemes, models, slice, scatter, averages, coverage. systems.hpp and
+/// coverage_statistics.hpp have what stands on them; adaptors to foreign tensor types are in
+/// subfed/adapt/, each included by who uses it.
 #pragma once
 
 #include <subfed/average_cohort.hpp>
 #include <subfed/average_options.hpp>
 #include <subfed/capacity.hpp>
-#include <subfed/cohort_model.hpp>
 #include <subfed/config.hpp>
 #include <subfed/cost.hpp>
 #include <subfed/coverage.hpp>
-#include <subfed/coverage_by_class.hpp>
-#include <subfed/coverage_text.hpp>
-#include <subfed/coverage_theory.hpp>
 #include <subfed/describe.hpp>
 #include <subfed/draw.hpp>
 #include <subfed/error.hpp>
@@ -29,8 +26,6 @@
 #include <subfed/layers/recurrent.hpp>
 #include <subfed/model.hpp>
 #include <subfed/model_slice.hpp>
-#include <subfed/overlap.hpp>
-#include <subfed/parameter_coverage.hpp>
 #include <subfed/philox.hpp>
 #include <subfed/scalar.hpp>
 #include <subfed/scatter.hpp>
@@ -43,29 +38,6 @@
 #include <subfed/selective_average.hpp>
 #include <subfed/slice.hpp>
 #include <subfed/submodel.hpp>
-#include <subfed/systems/averaging_weights.hpp>
-#include <subfed/systems/channel_moments.hpp>
-#include <subfed/systems/distillation.hpp>
-#include <subfed/systems/ensemble.hpp>
-#include <subfed/systems/feddrop.hpp>
-#include <subfed/systems/feddrop_budget.hpp>
-#include <subfed/systems/feddrop_optimizer.hpp>
-#include <subfed/systems/masked_cross_entropy.hpp>
-#include <subfed/systems/nested.hpp>
-#include <subfed/systems/ordered_dropout.hpp>
-#include <subfed/systems/proximal.hpp>
-#include <subfed/systems/scaffold.hpp>
-#include <subfed/systems/server_optimizer.hpp>
-#include <subfed/systems/server_rules.hpp>
-#include <subfed/systems/trajectory_similarity.hpp>
 #include <subfed/tensor_view.hpp>
-#include <subfed/theory/chosen_indices.hpp>
-#include <subfed/theory/cover_bounds.hpp>
-#include <subfed/theory/parameters.hpp>
-#include <subfed/theory/random_counts.hpp>
-#include <subfed/theory/random_cover.hpp>
-#include <subfed/theory/random_round.hpp>
-#include <subfed/theory/round_distribution.hpp>
-#include <subfed/theory/windows.hpp>
 #include <subfed/untyped_view.hpp>
 #include <subfed/version.hpp>

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 #include <adapt/conformance.hpp>
+#include <subfed/slice.hpp>
 #include <subfed/untyped_view.hpp>
 #include <support/checks.hpp>
 

@@ -3,6 +3,7 @@
 
 #include <subfed/layers/convolution.hpp>
 #include <subfed/layers/linear.hpp>
+#include <subfed/slice.hpp>
 #include <support/checks.hpp>
 #include <support/layouts.hpp>
 
