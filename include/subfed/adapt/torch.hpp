@@ -35,16 +35,17 @@ concept torch_tensor = requires(const V& t) {
 /// Asks for no type that some version of torch lacks, which would not link.
 template <class V>
 element_format torch_format(const V& t) {
-  const auto name = t.dtype().name();
+  const auto type = t.dtype();
+  const auto name = type.name();
   const std::string_view found(name.data(), name.size());
   if (found == "c10::Half") return format_of<half>();
   if (found == "c10::BFloat16") return format_of<bfloat16>();
   if (found.starts_with("c10::")) return {};
-  if (t.dtype().template Match<float>()) return format_of<float>();
-  if (t.dtype().template Match<double>()) return format_of<double>();
-  if (t.dtype().template Match<bool>()) return format_of<bool>();
+  if (type.template Match<float>()) return format_of<float>();
+  if (type.template Match<double>()) return format_of<double>();
+  if (type.template Match<bool>()) return format_of<bool>();
   return {t.is_signed() ? number_kind::signed_integer : number_kind::unsigned_integer,
-          static_cast<int>(t.dtype().itemsize() * 8)};
+          static_cast<int>(type.itemsize() * 8)};
 }
 
 /// Throws unless the elements are T. at::Half and half are the same, at::BFloat16 and bfloat16 too.
@@ -53,7 +54,8 @@ void check_torch_type(const V& t) {
   static_assert(format_of<T>().kind != number_kind::other,
                 "subfed: no torch tensor that subfed can view has elements of this type");
   if (torch_format(t) == format_of<T>()) return;
-  const auto name = t.dtype().name();
+  const auto type = t.dtype();
+  const auto name = type.name();
   refuse_torch("has elements of type " + std::string(name.data(), name.size()) + ", expected " +
                format_text(format_of<T>()));
 }
