@@ -12,16 +12,8 @@ using view = Eigen::Map<matrix>;
 
 class eigen final : public peer {
  public:
-  explicit eigen(workload<float>& work) : work_(work) {
-    for (const auto& sub : work.cohort) {
-      auto& own = selected_.emplace_back();
-      for (std::size_t t = 0; t < work.net.tensors().size(); ++t) {
-        const bool scalar = work.net.tensors()[t].extents.empty();
-        const auto rows = scalar ? std::vector<std::int64_t>{0} : indices(sub, t, 0);
-        const auto columns = matrix_columns(sub, t);
-        own.push_back({{rows.begin(), rows.end()}, {columns.begin(), columns.end()}});
-      }
-    }
+  explicit eigen(workload<float>& work)
+      : work_(work), selected_(all_matrix_indices<Eigen::Index>(work)) {
     for (const auto& t : work.net.tensors()) {
       const as_matrix shape(t.extents);
       sums_.emplace_back(shape.rows, shape.columns);
@@ -50,10 +42,6 @@ class eigen final : public peer {
   }
 
  private:
-  struct matrix_indices {
-    std::vector<Eigen::Index> rows, columns;
-  };
-
   template <class F>
   void for_each(F f) {
     for (std::size_t c = 0; c < work_.cohort.size(); ++c) {
@@ -68,7 +56,7 @@ class eigen final : public peer {
   }
 
   workload<float>& work_;
-  std::vector<std::vector<matrix_indices>> selected_;
+  std::vector<std::vector<matrix_indices<Eigen::Index>>> selected_;
   std::vector<matrix> sums_, counts_;
 };
 

@@ -9,15 +9,8 @@ namespace {
 
 class loop final : public peer {
  public:
-  explicit loop(workload<float>& work) : work_(work) {
-    for (const auto& sub : work.cohort) {
-      auto& own = selected_.emplace_back();
-      for (std::size_t t = 0; t < work.net.tensors().size(); ++t) {
-        const bool scalar = work.net.tensors()[t].extents.empty();
-        own.push_back(
-            {scalar ? std::vector<std::int64_t>{0} : indices(sub, t, 0), matrix_columns(sub, t)});
-      }
-    }
+  explicit loop(workload<float>& work)
+      : work_(work), selected_(all_matrix_indices<std::int64_t>(work)) {
     for (const auto& global : work.globals.views()) {
       sums_.emplace_back(static_cast<std::size_t>(global.size()));
       counts_.emplace_back(static_cast<std::size_t>(global.size()));
@@ -44,10 +37,6 @@ class loop final : public peer {
   }
 
  private:
-  struct matrix_indices {
-    std::vector<std::int64_t> rows, columns;
-  };
-
   template <class F>
   void for_each(F f) {
     for (std::size_t c = 0; c < work_.cohort.size(); ++c) {
@@ -68,7 +57,7 @@ class loop final : public peer {
   }
 
   workload<float>& work_;
-  std::vector<std::vector<matrix_indices>> selected_;
+  std::vector<std::vector<matrix_indices<std::int64_t>>> selected_;
   std::vector<std::vector<float>> sums_, counts_;
 };
 

@@ -76,4 +76,26 @@ inline std::vector<std::int64_t> matrix_columns(const subfed::submodel& sub, std
   return out;
 }
 
+/// Where a client's matrix lies in the global one.
+template <class Index>
+struct matrix_indices {
+  std::vector<Index> rows, columns;
+};
+
+/// For each client and tensor.
+template <class Index>
+std::vector<std::vector<matrix_indices<Index>>> all_matrix_indices(const workload<float>& work) {
+  std::vector<std::vector<matrix_indices<Index>>> out;
+  for (const auto& sub : work.cohort) {
+    auto& own = out.emplace_back();
+    for (std::size_t t = 0; t < work.net.tensors().size(); ++t) {
+      const bool scalar = work.net.tensors()[t].extents.empty();
+      const auto rows = scalar ? std::vector<std::int64_t>{0} : indices(sub, t, 0);
+      const auto columns = matrix_columns(sub, t);
+      own.push_back({{rows.begin(), rows.end()}, {columns.begin(), columns.end()}});
+    }
+  }
+  return out;
+}
+
 }  // namespace bench

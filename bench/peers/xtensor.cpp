@@ -26,15 +26,8 @@ class xtensor final : public peer {
   }
 
  public:
-  explicit xtensor(workload<float>& work) : work_(work) {
-    for (const auto& sub : work.cohort) {
-      auto& own = selected_.emplace_back();
-      for (std::size_t t = 0; t < work.net.tensors().size(); ++t) {
-        const bool scalar = work.net.tensors()[t].extents.empty();
-        own.push_back(
-            {scalar ? std::vector<std::int64_t>{0} : indices(sub, t, 0), matrix_columns(sub, t)});
-      }
-    }
+  explicit xtensor(workload<float>& work)
+      : work_(work), selected_(all_matrix_indices<std::int64_t>(work)) {
     for (const auto& t : work.net.tensors()) {
       const as_matrix m(t.extents);
       const std::array<std::size_t, 2> shape = {static_cast<std::size_t>(m.rows),
@@ -66,10 +59,6 @@ class xtensor final : public peer {
   }
 
  private:
-  struct matrix_indices {
-    std::vector<std::int64_t> rows, columns;
-  };
-
   template <class F>
   void for_each(F f) {
     for (std::size_t c = 0; c < work_.cohort.size(); ++c) {
@@ -82,7 +71,7 @@ class xtensor final : public peer {
   }
 
   workload<float>& work_;
-  std::vector<std::vector<matrix_indices>> selected_;
+  std::vector<std::vector<matrix_indices<std::int64_t>>> selected_;
   std::vector<matrix> sums_, counts_;
 };
 

@@ -2,10 +2,11 @@
 /// The average of a tensor whose sums and weights are both kept for every element.
 #pragma once
 
-#include <subfed/detail/tensor_average.hpp>
+#include <subfed/detail/average_terms.hpp>
 #include <subfed/scalar.hpp>
 #include <subfed/tensor_view.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
