@@ -4,8 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <limits>
 #include <numeric>
+#include <set>
+#include <utility>
 
 #include "data.hpp"
 #include "failure.hpp"
@@ -36,18 +40,23 @@ std::int64_t part_of(std::int64_t total, std::int64_t parts, std::int64_t i) {
   return total / parts + (i < total % parts ? 1 : 0);
 }
 
+/// The positions of a label's samples, in random order.
+std::vector<std::int64_t> samples_of(std::int64_t label, std::span<const std::uint8_t> labels,
+                                     std::uint64_t seed) {
+  std::vector<std::int64_t> samples;
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    if (labels[i] == label) samples.push_back(static_cast<std::int64_t>(i));
+  }
+  subfed::random_stream stream(seed, 0, static_cast<std::uint64_t>(label), "samples of a label");
+  shuffle(samples, stream);
+  return samples;
+}
+
 /// Deals the samples of each label to the clients that have it.
 void assign_samples(std::vector<client>& clients, std::span<const std::uint8_t> labels,
                     const partition_plan& plan) {
   for (std::int64_t label = 0; label < class_count; ++label) {
-    std::vector<std::int64_t> samples;
-    for (std::size_t i = 0; i < labels.size(); ++i) {
-      if (labels[i] == label) samples.push_back(static_cast<std::int64_t>(i));
-    }
-    subfed::random_stream stream(plan.seed, 0, static_cast<std::uint64_t>(label),
-                                 "samples of a label");
-    shuffle(samples, stream);
-
+    const std::vector<std::int64_t> samples = samples_of(label, labels, plan.seed);
     std::vector<std::pair<client*, std::int64_t>> holders;  // with the label's place among theirs
     for (client& c : clients) {
       const auto at = std::find(c.labels.begin(), c.labels.end(), label);
@@ -67,20 +76,127 @@ void assign_samples(std::vector<client>& clients, std::span<const std::uint8_t> 
   }
 }
 
+/// A standard normal deviate: the polar method of Marsaglia and Bray.
+double draw_normal(subfed::random_stream& stream) {
+  while (true) {
+    const double u = 2 * stream.next_unit() - 1, v = 2 * stream.next_unit() - 1;
+    const double square = u * u + v * v;
+    if (square > 0 && square < 1) return u * std::sqrt(-2 * std::log(square) / square);
+  }
+}
+
+/// A number in (0, 1].
+double draw_positive(subfed::random_stream& stream) { return 1 - stream.next_unit(); }
+
+/// The logarithm of a gamma variate of shape a >= 1: Marsaglia and Tsang, A simple method for
+/// generating gamma variables (ACM TOMS 26, 2000).
+double draw_log_gamma(double a, subfed::random_stream& stream) {
+  const double d = a - 1.0 / 3, c = 1 / std::sqrt(9 * d);
+  while (true) {
+    const double x = draw_normal(stream);
+    if (1 + c * x <= 0) continue;
+    const double log_v = 3 * std::log1p(c * x), v = std::exp(log_v);
+    if (std::log(draw_positive(stream)) < 0.5 * x * x + d - d * v + d * log_v) {
+      return std::log(d) + log_v;
+    }
+  }
+}
+
+/// Proportions of labels from Dir(alpha, .. alpha), as far as labels are left.
+class label_mixture {
+ public:
+  label_mixture(double alpha, subfed::random_stream stream) : scale_((std::min)(alpha, 1.0)) {
+    for (double& log : scaled_logs_) {
+      // Below 1 a variate of alpha is one of alpha + 1 times U^(1 / alpha), whose logarithm is
+      // beyond a double's range for the smallest alphas: alpha times it is kept.
+      log = alpha < 1 ? alpha * draw_log_gamma(alpha + 1, stream) + std::log(draw_positive(stream))
+                      : draw_log_gamma(alpha, stream);
+    }
+  }
+
+  /// Shares the proportions out among the labels that are left. The largest of them counts 1, so
+  /// that there is always one to draw.
+  void settle(const std::vector<std::vector<std::int64_t>>& left) {
+    double largest = -std::numeric_limits<double>::infinity();
+    for (std::size_t k = 0; k < left.size(); ++k) {
+      if (!left[k].empty()) largest = (std::max)(largest, scaled_logs_[k]);
+    }
+    for (std::size_t k = 0; k < left.size(); ++k) {
+      weights_[k] = left[k].empty() ? 0 : std::exp((scaled_logs_[k] - largest) / scale_);
+    }
+  }
+
+  std::size_t draw(subfed::random_stream& stream) const {
+    double at = stream.next_unit() * std::accumulate(weights_.begin(), weights_.end(), 0.0);
+    std::size_t last = 0;  // with a weight: rounding may leave a rest behind it
+    for (std::size_t k = 0; k < weights_.size(); ++k) {
+      if (!(weights_[k] > 0)) continue;
+      last = k;
+      if (at < weights_[k]) break;
+      at -= weights_[k];
+    }
+    return last;
+  }
+
+ private:
+  double scale_;
+  std::array<double, class_count> scaled_logs_{};
+  std::array<double, class_count> weights_{};
+};
+
+/// Clients draw in turn, a sample each, so that none is better off when labels run out.
+void draw_samples(std::vector<client>& clients, std::span<const std::uint8_t> labels,
+                  const partition_plan& plan) {
+  std::vector<std::vector<std::int64_t>> left;
+  for (std::int64_t label = 0; label < class_count; ++label) {
+    left.push_back(samples_of(label, labels, plan.seed));
+  }
+  std::vector<label_mixture> mixtures;
+  std::vector<subfed::random_stream> streams;
+  for (const client& c : clients) {
+    mixtures.emplace_back(*plan.dirichlet, subfed::random_stream(plan.seed, 0, c.number,
+                                                                 "label proportions of a client"));
+    mixtures.back().settle(left);
+    streams.emplace_back(plan.seed, 0, c.number, "labels that a client draws");
+  }
+  auto samples_left = static_cast<std::int64_t>(labels.size());
+  for (std::int64_t turn = 0; turn < plan.samples_each; ++turn) {
+    for (std::size_t c = 0; c < clients.size() && samples_left > 0; ++c, --samples_left) {
+      const std::size_t label = mixtures[c].draw(streams[c]);
+      clients[c].samples.push_back(left[label].back());
+      left[label].pop_back();
+      if (!left[label].empty()) continue;
+      for (label_mixture& mixture : mixtures) mixture.settle(left);
+    }
+  }
+  for (client& c : clients) {
+    std::set<std::int64_t> met;
+    for (const std::int64_t s : c.samples) met.insert(labels[static_cast<std::size_t>(s)]);
+    c.labels.assign(met.begin(), met.end());
+  }
+}
+
 }  // namespace
 
 std::vector<client> partition(std::span<const std::uint8_t> labels, const partition_plan& plan) {
-  if (plan.labels_each < 1 || plan.labels_each > class_count) {
-    throw failure(fmt::format("{} labels are asked for each client, but there are 1 to {}.",
-                              plan.labels_each, class_count));
-  }
   std::vector<client> clients(static_cast<std::size_t>(plan.clients));
-  for (std::size_t c = 0; c < clients.size(); ++c) {
-    clients[c].number = c;
-    clients[c].capacity = plan.capacities[c % plan.capacities.size()];
+  for (std::size_t c = 0; c < clients.size(); ++c) clients[c].number = c;
+  if (plan.dirichlet) {
+    if (!(*plan.dirichlet > 0) || !std::isfinite(*plan.dirichlet)) {
+      throw failure(
+          fmt::format("The alpha of a Dirichlet distribution is {}, but a positive number "
+                      "is expected.",
+                      *plan.dirichlet));
+    }
+    draw_samples(clients, labels, plan);
+  } else {
+    if (plan.labels_each < 1 || plan.labels_each > class_count) {
+      throw failure(fmt::format("{} labels are asked for each client, but there are 1 to {}.",
+                                plan.labels_each, class_count));
+    }
+    assign_labels(clients, plan);
+    assign_samples(clients, labels, plan);
   }
-  assign_labels(clients, plan);
-  assign_samples(clients, labels, plan);
   for (const client& c : clients) {
     if (c.samples.empty()) {
       throw failure(fmt::format(
@@ -89,29 +205,6 @@ std::vector<client> partition(std::span<const std::uint8_t> labels, const partit
     }
   }
   return clients;
-}
-
-std::int64_t cohort_size(std::int64_t clients, double participation) {
-  const std::int64_t size = std::llround(participation * static_cast<double>(clients));
-  if (size < 1) {
-    throw failure(
-        fmt::format("A participation of {} among {} clients leaves every cohort empty; at "
-                    "least one client must take part in a round.",
-                    participation, clients));
-  }
-  return (std::min)(size, clients);
-}
-
-std::vector<std::uint64_t> draw_cohort(std::uint64_t seed, std::uint64_t round,
-                                       std::int64_t clients, double participation) {
-  const auto size = static_cast<std::size_t>(cohort_size(clients, participation));
-  std::vector<std::uint64_t> numbers(static_cast<std::size_t>(clients));
-  std::iota(numbers.begin(), numbers.end(), 0);
-  subfed::random_stream stream(seed, round, 0, "cohort of a round");
-  draw_to_front(numbers, size, stream);
-  numbers.resize(size);
-  std::sort(numbers.begin(), numbers.end());
-  return numbers;
 }
 
 }  // namespace trainer

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <vector>
 
@@ -25,7 +26,22 @@ trainer::partition_plan plan(std::int64_t labels_each) {
   out.clients = 20;
   out.labels_each = labels_each;
   out.samples_each = 40;
-  out.capacities = {1.0, 0.5, 0.25};
+  return out;
+}
+
+trainer::partition_plan dirichlet_plan(double alpha, std::int64_t clients, std::int64_t samples) {
+  trainer::partition_plan out;
+  out.seed = 7;
+  out.clients = clients;
+  out.dirichlet = alpha;
+  out.samples_each = samples;
+  return out;
+}
+
+/// How many samples of each label a client has.
+std::vector<double> counts(const trainer::client& c, const std::vector<std::uint8_t>& labels) {
+  std::vector<double> out(10, 0.0);
+  for (const std::int64_t s : c.samples) ++out[labels[static_cast<std::size_t>(s)]];
   return out;
 }
 
@@ -64,13 +80,6 @@ TEST_CASE("labels are shared evenly and samples go to one client") {
   }
 }
 
-TEST_CASE("capacities are shared evenly") {
-  const auto clients = trainer::partition(labels_of(100), plan(2));
-  CHECK(clients[0].capacity.value() == 1.0);
-  CHECK(clients[1].capacity.value() == 0.5);
-  CHECK(clients[5].capacity.value() == 0.25);
-}
-
 TEST_CASE("the seed alone decides") {
   const auto labels = labels_of(100);
   const auto a = trainer::partition(labels, plan(2));
@@ -93,23 +102,79 @@ TEST_CASE("too few samples and too many labels are refused") {
   CHECK(message_of([] { trainer::partition(labels_of(9), plan(11)); }).starts_with("11 labels"));
 }
 
-TEST_CASE("a cohort is a subset without repetition, and each client's turn comes") {
-  std::set<std::uint64_t> met;
-  for (std::uint64_t round = 0; round < 100; ++round) {
-    const auto cohort = trainer::draw_cohort(1, round, 50, 0.2);
-    CHECK(cohort.size() == 10);
-    CHECK(std::is_sorted(cohort.begin(), cohort.end()));
-    CHECK(std::adjacent_find(cohort.begin(), cohort.end()) == cohort.end());
-    CHECK(cohort == trainer::draw_cohort(1, round, 50, 0.2));
-    met.insert(cohort.begin(), cohort.end());
+TEST_CASE("by Dirichlet no sample is dealt twice, and labels are those of a client's samples") {
+  const auto labels = labels_of(100);
+  // 25 clients ask for all samples there are: all labels run out.
+  for (const double alpha : {1e-320, 1e-9, 0.01, 0.5, 1.0, 100.0, 1e300}) {
+    CAPTURE(alpha);
+    std::set<std::int64_t> dealt;
+    for (const trainer::client& c : trainer::partition(labels, dirichlet_plan(alpha, 25, 40))) {
+      CHECK(c.samples.size() == 40);
+      std::set<std::int64_t> met;
+      for (const std::int64_t s : c.samples) met.insert(labels[static_cast<std::size_t>(s)]);
+      CHECK(c.labels == std::vector<std::int64_t>(met.begin(), met.end()));
+      dealt.insert(c.samples.begin(), c.samples.end());
+    }
+    CHECK(dealt.size() == 1000);
   }
-  CHECK(met.size() == 50);
-  CHECK(*met.rbegin() == 49);
 }
 
-TEST_CASE("an empty cohort is refused") {
-  CHECK(trainer::cohort_size(100, 0.1) == 10);
-  CHECK(trainer::cohort_size(100, 1) == 100);
-  CHECK(message_of([] { trainer::cohort_size(100, 0.004); }).find("leaves every cohort empty") !=
-        std::string::npos);
+TEST_CASE("where samples are scarce all clients have as many, but for one") {
+  const auto labels = labels_of(9);
+  for (const trainer::client& c : trainer::partition(labels, dirichlet_plan(0.1, 20, 40))) {
+    CHECK((c.samples.size() == 4 || c.samples.size() == 5));
+  }
+}
+
+TEST_CASE("a large alpha gives all labels alike, a small one a label nearly alone") {
+  const auto labels = labels_of(4000);
+  for (const trainer::client& c : trainer::partition(labels, dirichlet_plan(1000, 20, 1000))) {
+    for (const double n : counts(c, labels)) CHECK(std::abs(n - 100) < 50);  // 5 deviations
+  }
+  int alone = 0;
+  for (const trainer::client& c : trainer::partition(labels, dirichlet_plan(0.01, 100, 100))) {
+    const auto own = counts(c, labels);
+    alone += *std::max_element(own.begin(), own.end()) >= 95;
+  }
+  CHECK(alone >= 75);
+  for (const trainer::client& c : trainer::partition(labels, dirichlet_plan(1e-320, 100, 100))) {
+    CHECK(c.labels.size() == 1);
+  }
+}
+
+TEST_CASE("counts of labels have the mean and the variance of a Dirichlet mixture") {
+  // n draws by proportions from Dir(alpha, .. alpha) on 10 labels: mean n / 10, and with A = 10 alpha
+  // variance n 0.1 0.9 (n + A) / (1 + A).
+  const auto labels = labels_of(4000);
+  const std::int64_t clients = 400;
+  const double n = 50;
+  for (const double alpha : {0.05, 0.3, 0.9, 1.0, 4.0, 1000.0}) {
+    CAPTURE(alpha);
+    const double variance = n * 0.09 * (n + 10 * alpha) / (1 + 10 * alpha);
+    std::vector<double> sums(10, 0.0);
+    double squares = 0;
+    for (const trainer::client& c :
+         trainer::partition(labels, dirichlet_plan(alpha, clients, static_cast<std::int64_t>(n)))) {
+      const auto own = counts(c, labels);
+      for (std::size_t k = 0; k < 10; ++k) {
+        sums[k] += own[k];
+        squares += (own[k] - n / 10) * (own[k] - n / 10);
+      }
+    }
+    const double deviation_of_mean = std::sqrt(variance / double(clients));
+    for (const double sum : sums) {
+      CHECK(std::abs(sum / double(clients) - n / 10) < 4 * deviation_of_mean);
+    }
+    CHECK(squares / double(10 * clients) == doctest::Approx(variance).epsilon(0.12));
+  }
+}
+
+TEST_CASE("an alpha that is not positive and too few samples to draw are refused") {
+  for (const double alpha : {0.0, -1.0, std::nan(""), HUGE_VAL}) {
+    CHECK(message_of([&] {
+            trainer::partition(labels_of(9), dirichlet_plan(alpha, 4, 4));
+          }).find("a positive number is expected") != std::string::npos);
+  }
+  CHECK(message_of([] { trainer::partition(labels_of(1), dirichlet_plan(1, 11, 4)); }) ==
+        "Client 10 of 11 gets no sample: 10 training samples are too few for that many clients.");
 }
