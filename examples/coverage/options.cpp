@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <common/failure.hpp>
+#include <common/mix.hpp>
 #include <common/text.hpp>
 #include <string_view>
 #include <thread>
@@ -17,29 +18,6 @@ using common::failure;
 
 void require(bool holds, std::string_view option, std::string_view expected, std::int64_t found) {
   if (!holds) throw failure(fmt::format("{} is {}, but {} is expected.", option, found, expected));
-}
-
-/// "income", "uniform", or capacities with weights behind colons: "1:0.1,1/16:0.9".
-void read_mix(const std::string& text, options& o) {
-  if (text == "income" || text == "uniform") {
-    o.cohort.mix =
-        text == "income" ? subfed::capacity_mix::income() : subfed::capacity_mix::uniform();
-    o.class_names = {"1", "1/2", "1/4", "1/8", "1/16"};
-    return;
-  }
-  o.cohort.mix.classes.clear();
-  for (const std::string& piece : common::pieces(text)) {
-    const auto words = common::pieces(piece, ':');
-    const auto share = words.size() == 2 ? common::number<double>(words[1]) : 1.0;
-    if (words.size() > 2 || !share || !(*share > 0)) {
-      throw failure(
-          fmt::format("--mix: \"{}\" is neither income nor uniform nor a capacity with a positive "
-                      "weight behind a colon, such as 1/16:0.9.",
-                      piece));
-    }
-    o.cohort.mix.classes.push_back({common::parse_capacity(words[0]), *share});
-    o.class_names.push_back(words[0]);
-  }
 }
 
 void check(const options& o) {
@@ -78,8 +56,8 @@ std::optional<options> parse_options(int argc, const char* const* argv) {
       ->excludes(by_model);
   app.add_option("--schemes", schemes, "Which schemes to compare, separated by commas; see below.");
   app.add_option("--mix", mix,
-                 "The clients' capacities: income, uniform, or a list such as 1:0.1,1/16:0.9 with "
-                 "the weight of each.");
+                 "The clients' capacities: income, uniform, two-class:RHO where a share RHO has 1 "
+                 "and the rest 1/16, or a list such as 1:0.1,1/16:0.9 with the weight of each.");
   app.add_option("--clients", o.cohort.clients, "How many clients there are.");
   app.add_option("--participation", o.cohort.participation,
                  "Which share of them is asked in a round.");
@@ -126,7 +104,9 @@ std::optional<options> parse_options(int argc, const char* const* argv) {
     }
     o.schemes.push_back(parse_scheme(name));
   }
-  read_mix(mix, o);
+  const common::named_mix mixed = common::parse_mix(mix);
+  o.cohort.mix = mixed.mix;
+  o.class_names = mixed.names;
   o.cohort.capacities = fixed ? subfed::assignment::fixed : subfed::assignment::redrawn;
   check(o);
   try {

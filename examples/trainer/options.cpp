@@ -2,139 +2,267 @@
 #include "options.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cmath>
-#include <common/text.hpp>
+#include <string_view>
 #include <thread>
+#include <type_traits>
+#include <utility>
 
+#include "configuration.hpp"
 #include "failure.hpp"
-#include "partition.hpp"
+#include "words.hpp"
 
 namespace trainer {
 namespace {
 
-using common::number;
-using common::pieces;
+/// The command line with the file behind it.
+class command_line {
+ public:
+  explicit command_line(const std::string& footer) {
+    app_.get_formatter()->column_width(32);
+    app_.footer(footer);
+    app_.option_defaults()->always_capture_default();
+  }
 
-void require(bool holds, std::string_view option, std::string_view expected, double found) {
-  if (!holds) throw failure(fmt::format("{} is {}, but {} is expected.", option, found, expected));
+  /// Options that come stand under this title in the help.
+  void title(std::string text) { title_ = std::move(text); }
+  /// An option that a file may set too.
+  template <class T>
+  CLI::Option* add(const std::string& name, T& variable, const std::string& about) {
+    fields_.push_back({name, &variable});
+    options_.push_back(add_typed_only(name, variable, about));
+    return options_.back();
+  }
+  template <class T>
+  CLI::Option* add_typed_only(const std::string& name, T& variable, const std::string& about) {
+    if constexpr (std::is_same_v<T, bool>) {
+      return app_.add_flag("--" + name, variable, about)->group(title_);
+    } else {
+      return app_.add_option("--" + name, variable, about)->group(title_);
+    }
+  }
+  /// At most one of the two may be given.
+  void exclude(std::string_view a, std::string_view b) {
+    find(a).instead_of = b;
+    find(b).instead_of = a;
+  }
+
+  /// False when it asked for help, which has been printed then.
+  bool parse(int argc, const char* const* argv, const std::string& file) {
+    try {
+      app_.parse(argc, argv);
+    } catch (const CLI::CallForHelp&) {
+      fmt::print("{}", app_.help());
+      return false;
+    } catch (const CLI::ParseError& error) {
+      throw failure(fmt::format("{}; --help lists the options.", error.what()));
+    }
+    for (std::size_t i = 0; i < fields_.size(); ++i) {
+      if (options_[i]->count() > 0) fields_[i].from = origin::command_line;
+    }
+    if (!file.empty()) read_configuration(file, fields_);
+    for (const field& f : fields_) {
+      if (!f.instead_of.empty() && f.is_given() && find(f.instead_of).is_given()) {
+        throw failure(fmt::format("--{} and --{} exclude each other.", f.name, f.instead_of));
+      }
+    }
+    return true;
+  }
+
+  field& find(std::string_view name) {
+    return *std::find_if(fields_.begin(), fields_.end(),
+                         [&](const field& f) { return f.name == name; });
+  }
+  const std::vector<field>& fields() const { return fields_; }
+
+ private:
+  CLI::App app_{
+      "Trains one model on clients of different capacity, by several methods, on Fashion-MNIST, "
+      "and compares them in a table, in CSV files and in a picture.",
+      "subfed_trainer"};
+  std::string title_;
+  std::vector<field> fields_;
+  std::vector<CLI::Option*> options_;  // of the fields
+};
+
+void add_clients(command_line& line, options& o, words& w, double& dirichlet) {
+  line.title("Clients");
+  line.add("clients", o.cohort.clients, "How many clients there are.");
+  line.add("participation", o.cohort.participation, "Which share of them takes part in a round.");
+  line.add(
+      "capacity-mix", w.mix,
+      "Which shares of the channels the clients can hold: uniform, with as many clients of "
+      "each of 1, 1/2, 1/4, 1/8 and 1/16; income, with the same by U.S. household incomes; "
+      "two-class:RHO, where a share RHO of the clients has 1 and the rest 1/16; or a list such "
+      "as 1:0.1,1/16:0.9 with the weight of each.");
+  line.add("redraw-capacities", w.redrawn,
+           "Every client draws its capacity anew in every round; otherwise it keeps it, and the "
+           "shares of the mix are exact.");
+  line.add("server-scale", o.server_scale,
+           "How many channels the server's model has for each of a client of capacity 1.");
+  line.add("labels", o.labels,
+           "How many of the 10 labels each client has: 2 makes very different clients, 5 less so, "
+           "10 none.");
+  line.add("dirichlet", dirichlet,
+           "Instead of --labels: each client's proportions of labels are drawn from the Dirichlet "
+           "distribution with this alpha. Small ones make very different clients.")
+      ->default_str("");
+  line.add("samples", o.samples, "How many training images a client has at most.");
+  line.exclude("labels", "dirichlet");
 }
 
-void check(const options& o) {
-  const auto at_least_one = [](std::string_view option, std::int64_t value) {
-    require(value >= 1, option, "at least 1", static_cast<double>(value));
-  };
-  at_least_one("--rounds", o.rounds);
-  at_least_one("--clients", o.clients);
-  at_least_one("--samples", o.samples);
-  at_least_one("--batch", o.batch);
-  at_least_one("--local-epochs", o.local_epochs);
-  at_least_one("--threads", o.threads);
-  at_least_one("--eval-every", o.eval_every);
-  require(o.threads <= 1024, "--threads", "at most 1024", static_cast<double>(o.threads));
-  require(o.clients <= 1'000'000, "--clients", "at most 1000000", static_cast<double>(o.clients));
-  require(o.rounds <= 10'000'000, "--rounds", "at most 10000000", static_cast<double>(o.rounds));
-  require(o.labels >= 1 && o.labels <= 10, "--labels", "1 to 10", static_cast<double>(o.labels));
-  // Written so that NaN is refused too.
-  require(o.participation > 0 && o.participation <= 1, "--participation",
-          "more than 0 and at most 1", o.participation);
-  require(o.lr > 0 && std::isfinite(o.lr), "--lr", "a positive number", o.lr);
-  require(o.momentum >= 0 && o.momentum < 1, "--momentum", "at least 0 and below 1", o.momentum);
-  require(o.weight_decay >= 0 && std::isfinite(o.weight_decay), "--weight-decay",
-          "a number that is not negative", o.weight_decay);
-  for (const double at : o.decay_at) {
-    require(at >= 0 && at <= 1, "--decay-at", "0 to 1", at);
-  }
-  cohort_size(o.clients, o.participation);
+void add_training(command_line& line, options& o, words& w) {
+  line.title("Training");
+  line.add("rounds", o.rounds, "How many rounds of training there are.");
+  line.add("local-epochs", o.local_epochs,
+           "How often a client goes through its images in a round.");
+  line.add("batch", o.batch, "How many images make a batch.");
+  line.add("lr", o.lr, "The learning rate of the first rounds.");
+  line.add("lr-schedule", w.schedule,
+           "What the learning rate does later: constant, step (see --decay-at), or cosine, which "
+           "takes it to 0 along half a wave.");
+  line.add("decay-at", w.decay_at,
+           "After which shares of the rounds the step schedule multiplies the learning rate by "
+           "0.1.");
+  line.add("momentum", o.momentum, "The momentum of a client's SGD.");
+  line.add("weight-decay", o.weight_decay, "The weight decay of a client's SGD.");
+  line.add("absent-logits", w.absent,
+           "What the loss makes of the logits of labels that a client lacks: zero, minus-infinity, "
+           "which leaves them out of the softmax, or trained, like all others.");
+}
+
+void add_server(command_line& line, options& o, words& w) {
+  line.title("Server");
+  line.add("average", w.average,
+           "What the sum of the updates of a parameter is divided by: the weights of its holders, "
+           "or those of the whole cohort.");
+  line.add("server-step", o.server_step,
+           "How far the server goes from its old parameters to the average; 1 is all of the way.");
+  line.add("weighting", w.weighting,
+           "What the weight of an update is proportional to: none, examples, kept-size, updates, "
+           "both (of the last two), or by-method, which leaves it to the method.");
+  line.add("weight-each", w.weight_each,
+           "Whether a client has one weight or each element of its parameters: client or element.");
+  line.add("server-optimizer", w.server,
+           "What the server makes of the averaged change: none, which just adds it, sgd, adagrad, "
+           "adam or yogi.");
+  line.add("server-lr", o.server_lr,
+           "The learning rate of the server's optimizer; 0 takes its own.");
+  line.add("server-momentum", o.server_momentum, "The momentum of the server's sgd.");
+}
+
+void add_methods(command_line& line, options& o, words& w, double& overlap) {
+  line.title("Single methods");
+  line.add("step", o.window_step, "FedRolex: how many channels the window rolls on a round.");
+  line.add("overlap", overlap,
+           "Instead of --step: which share of a window the next one has in common with it.")
+      ->default_str("");
+  line.exclude("step", "overlap");
+  line.add("seed-policy", w.seeds,
+           "Federated Dropout: who draws channels anew: client-and-round, client, which keeps them "
+           "for the whole run, pool:S, of S sets for all, or shared:E, one for all that changes "
+           "every E rounds.");
+  line.add("members", o.members,
+           "The ensemble: how many members it has; 0 makes as many as the smallest capacity asks "
+           "for.");
+  line.add("widths", w.widths,
+           "FjORD: which widths are trained, ascending, separated by commas; without it they are "
+           "the capacities of the mix.");
+  line.add("distillation", o.distillation,
+           "FjORD: narrow widths also learn from the widest that the client holds.");
+  line.add("alpha", o.distilled.alpha,
+           "FjORD: the weight of the widest width against the labels in the distillation.");
+  line.add("temperature", o.distilled.temperature,
+           "FjORD: the temperature of the distillation's softmax.");
+  line.add("flops-ratio", o.flops_ratio,
+           "FedDrop and UniDrop: which share of the model's multiply-adds a client makes.");
+  line.add("thresholds", w.thresholds,
+           "FedDrop: whether channels are drawn anew in each round or for each batch: round or "
+           "batch.");
+  line.add("proximal", o.proximal,
+           "FedProx: mu, the weight of the distance to the server's model.");
+}
+
+void add_run(command_line& line, options& o, std::string& file) {
+  line.title("The run");
+  line.add("eval-every", o.eval_every,
+           "After how many rounds the model is evaluated; after the last it always is.");
+  line.add("checkpoint-every", o.checkpoint_every,
+           "After how many rounds a checkpoint is written; 0 writes none.");
+  line.add_typed_only("resume", o.resume,
+                      "Go on from the checkpoints in the folder of --out, where there are any.");
+  line.add("seed", o.cohort.seed,
+           "The number that everything random follows from; results depend on it and on the "
+           "options above, but not on --threads.");
+  line.add("threads", o.threads, "How many clients are trained at a time.");
+  line.add("device", o.device, "Where clients are trained: cpu or cuda.");
+  line.add("data", o.data, "The folder with the four gzip'd files of Fashion-MNIST.");
+  line.add("out", o.out, "The folder that the CSV files and the picture are written to.");
+  line.add_typed_only(
+          "config", file,
+          "A JSON file with options, without dashes, as a run writes it; what is on the "
+          "command line goes before it.")
+      ->default_str("");
 }
 
 }  // namespace
 
-std::vector<subfed::capacity> options::capacity_values() const {
-  std::vector<subfed::capacity> values;
-  for (const share& s : capacities) values.push_back(s.capacity);
-  return values;
-}
-
-std::optional<options> parse_options(int argc, const char* const* argv) {
+std::optional<options> parse_options(int argc, const char* const* argv,
+                                     std::span<const method_name> known) {
   options o;
+  o.cohort.seed = 1;
   o.threads = (std::max)(1u, std::thread::hardware_concurrency());
-  std::string capacities = "1,1/2,1/4,1/8,1/16";
-  std::string methods;
-  for (const method& m : all_methods()) methods += (methods.empty() ? "" : ",") + m.name;
-  std::string decay_at = "0.5,0.75";
-
-  CLI::App app(
-      "Trains one model on clients of different capacity, by several methods, on Fashion-MNIST, "
-      "and "
-      "compares them in a table, in CSV files and in a picture.",
-      "subfed_trainer");
-  app.get_formatter()->column_width(32);
-  std::string footer = "Methods:\n";
-  for (const method& m : all_methods()) footer += fmt::format("  {:<29} {}\n", m.name, m.about);
-  app.footer(footer);
-  app.option_defaults()->always_capture_default();
-
-  app.add_option("--methods", methods, "Which methods to run, separated by commas, in this order.");
-  app.add_option("--capacities", capacities,
-                 "Which shares of the channels the clients can hold, separated by commas; as many "
-                 "clients have the one as the other.");
-  app.add_option(
-      "--labels", o.labels,
-      "How many of the 10 labels each client has: 2 makes very different clients, 5 less "
-      "so, 10 none.");
-  app.add_option("--clients", o.clients, "How many clients there are.");
-  app.add_option("--participation", o.participation, "Which share of them takes part in a round.");
-  app.add_option("--samples", o.samples, "How many training images a client has at most.");
-  app.add_option("--rounds", o.rounds, "How many rounds of training there are.");
-  app.add_option("--local-epochs", o.local_epochs,
-                 "How often a client goes through its images in a round.");
-  app.add_option("--batch", o.batch, "How many images make a batch.");
-  app.add_option("--lr", o.lr, "The learning rate of the first rounds.");
-  app.add_option("--decay-at", decay_at,
-                 "After which shares of the rounds the learning rate is multiplied by 0.1.");
-  app.add_option("--momentum", o.momentum, "The momentum of a client's SGD.");
-  app.add_option("--weight-decay", o.weight_decay, "The weight decay of a client's SGD.");
-  app.add_option("--eval-every", o.eval_every,
-                 "After how many rounds the model is evaluated; after the last it always is.");
-  app.add_option("--seed", o.seed,
-                 "The number that everything random follows from; results depend on it and on the "
-                 "options above, but not on --threads.");
-  app.add_option("--threads", o.threads, "How many clients are trained at a time.");
-  app.add_option("--device", o.device, "Where clients are trained: cpu or cuda.")
-      ->check(CLI::IsMember({"cpu", "cuda"}));
-  app.add_option("--data", o.data, "The folder with the four gzip'd files of Fashion-MNIST.");
-  app.add_option("--out", o.out, "The folder that the CSV files and the picture are written to.");
-
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", app.help());
-    return std::nullopt;
-  } catch (const CLI::ParseError& error) {
-    throw failure(fmt::format("{}; --help lists the options.", error.what()));
+  words w;
+  double dirichlet = 0, overlap = 0;
+  std::string file, footer = "The methods:\n";
+  for (const method_name& m : known) {
+    w.methods += (w.methods.empty() ? "" : ",") + m.name;
+    footer += fmt::format("  {:<29} {}\n", m.name, m.about);
   }
 
-  for (const std::string& text : pieces(capacities)) {
-    o.capacities.push_back({text, parse_capacity(text)});
-  }
-  for (const std::string& name : pieces(methods)) {
-    for (const method& m : o.methods) {
-      if (m.name == name) throw failure(fmt::format("The method \"{}\" is given twice.", name));
+  command_line line(footer);
+  line.title("Methods");
+  line.add("method", w.methods,
+           "Which methods to run, separated by commas, in this order; all of them unless given.")
+      ->default_str("");
+  add_clients(line, o, w, dirichlet);
+  add_training(line, o, w);
+  add_server(line, o, w);
+  add_methods(line, o, w, overlap);
+  add_run(line, o, file);
+  if (!line.parse(argc, argv, file)) return std::nullopt;
+
+  if (line.find("dirichlet").is_given()) o.dirichlet = dirichlet;
+  if (line.find("overlap").is_given()) o.overlap = overlap;
+  if (!o.distillation) {
+    const origin off = line.find("distillation").from;
+    for (const char* name : {"alpha", "temperature"}) {
+      // --distillation=false switches off what a file says of it.
+      const origin from = line.find(name).from;
+      if (from == origin::standard || (from == origin::file && off == origin::command_line))
+        continue;
+      throw failure(fmt::format("--{} needs --distillation.", name));
     }
-    o.methods.push_back(find_method(name));
+    o.distilled = {};
   }
-  o.decay_at.clear();
-  for (const std::string& text : pieces(decay_at)) {
-    if (text.empty()) continue;
-    const auto at = number<double>(text);
-    if (!at) throw failure(fmt::format("--decay-at: \"{}\" is no number.", text));
-    o.decay_at.push_back(*at);
-  }
-  check(o);
+  settle(o, w, known);
+
+  const auto in_force = [&](std::string_view name) {
+    if (name == "labels" || name == "dirichlet")
+      return (name == "dirichlet") == o.dirichlet.has_value();
+    if (name == "step" || name == "overlap") return (name == "overlap") == o.overlap.has_value();
+    return o.distillation || (name != "alpha" && name != "temperature");
+  };
+  const auto decides = [&](std::string_view name) {
+    constexpr std::string_view others[] = {
+        "method", "checkpoint-every", "threads", "device", "data", "out"};
+    return in_force(name) &&
+           std::find(std::begin(others), std::end(others), name) == std::end(others);
+  };
+  o.config = write_configuration(line.fields(), layout::pretty, in_force);
+  o.identity = write_configuration(line.fields(), layout::compact, decides);
   return o;
 }
 

@@ -1,56 +1,108 @@
 // SPDX-License-Identifier: MIT
-/// The command line.
+/// What a run is: the command line and the configuration file.
 #pragma once
 
 #include <common/text.hpp>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
-#include <string_view>
+#include <subfed/average_options.hpp>
 #include <subfed/capacity.hpp>
+#include <subfed/cohort_model.hpp>
+#include <subfed/schemes/random.hpp>
+#include <subfed/systems/averaging_weights.hpp>
+#include <subfed/systems/distillation.hpp>
 #include <vector>
-
-#include "method.hpp"
 
 namespace trainer {
 
-struct share {
-  std::string text;  // as it was given, "1/16"
-  subfed::capacity capacity;
-};
+enum class lr_schedule { constant, step, cosine };
+/// Logits of classes that a client lacks: 0, left out of the softmax, or trained like all others.
+enum class absent_classes { zero, minus_infinity, trained };
+enum class server_rule { none, sgd, adagrad, adam, yogi };
+/// What an update counts for; by_method leaves it to the method.
+enum class weight_rule { by_method, none, examples, kept_size, updates, both };
+/// Whether FedDrop's thresholds change with the round or with every mini-batch.
+enum class thresholds { round, batch };
 
 struct options {
-  std::string device = "cpu";
-  std::string data = "/usr/share/datasets/fashion-mnist";
-  std::string out = "out";
-  std::uint64_t seed = 1;
-  std::int64_t threads = 2;
-  std::vector<method> methods;
+  // Which methods, by name, in this order.
+  std::vector<std::string> methods;
 
-  std::int64_t rounds = 192;
-  std::int64_t clients = 100;
-  double participation = 0.1;
+  // Who takes part, and how much of the model each can hold.
+  subfed::cohort_options cohort;  // its seed is the run's
+  std::string mix = "uniform";    // as it was given
+  double server_scale = 1;        // gamma: channels of the server's model over those of capacity 1
+
+  // Who has which images.
   std::int64_t labels = 2;
+  std::optional<double> dirichlet;  // alpha; instead of labels
   std::int64_t samples = 64;
-  std::vector<share> capacities;
 
+  // What a client does.
+  std::int64_t rounds = 192;
   std::int64_t local_epochs = 1;
   std::int64_t batch = 16;
   double lr = 0.05;
+  lr_schedule schedule = lr_schedule::step;
+  std::vector<double> decay_at = {0.5, 0.75};
   double momentum = 0.9;
   double weight_decay = 5e-4;
-  std::vector<double> decay_at = {0.5, 0.75};
+  absent_classes absent = absent_classes::zero;
 
-  std::int64_t eval_every = 16;
+  // What the server does.
+  subfed::divisor divide_by = subfed::divisor::holders;
+  double server_step = 1;
+  weight_rule weights = weight_rule::by_method;
+  bool weights_by_element = false;
+  server_rule server = server_rule::none;
+  double server_lr = 0;  // 0: the rule's own
+  double server_momentum = 0.9;
 
-  std::vector<subfed::capacity> capacity_values() const;
+  // What single methods ask for.
+  std::int64_t window_step = 1;
+  std::optional<double> overlap;
+  subfed::seed_policy seeds = subfed::seed_policy::per_client_and_round();
+  std::int64_t members = 0;  // of an ensemble; 0: as many as the smallest capacity asks for
+  std::vector<subfed::capacity> widths;  // of FjORD; empty: the capacities of the mix
+  bool distillation = false;
+  subfed::distillation_options distilled;
+  double flops_ratio = 0.5;  // r of FedDrop and UniDrop
+  thresholds drop_by = thresholds::round;
+  double proximal = 0.1;  // mu of FedProx
+
+  // How the program runs; none of it changes a result.
+  std::int64_t eval_every = 16;        // but in which rounds there is one
+  std::int64_t checkpoint_every = 16;  // 0: never
+  bool resume = false;
+  std::int64_t threads = 2;
+  std::string device = "cpu";
+  std::string data = "/usr/share/datasets/fashion-mnist";
+  std::string out = "out";
+
+  /// The run as a JSON object, one member an option, from which --config makes it again.
+  std::string config;
+  /// The same without methods and without what changes no result: two runs of a method with the
+  /// same text give the same results.
+  std::string identity;
+
+  std::uint64_t seed() const { return cohort.seed; }
 };
 
 using common::parse_capacity;
 
-/// Reads the command line; empty when it asked for help, which has been printed then.
+/// A method as --help has it.
+struct method_name {
+  std::string name;   // on the command line, in tables and in file names
+  std::string about;  // one sentence
+};
+
+/// Reads the command line, after the file of --config where there is one; empty when it asked for
+/// help, which has been printed then. Without --method all of `known` are run.
 ///
-/// Throws  failure for what cannot be meant.
-std::optional<options> parse_options(int argc, const char* const* argv);
+/// Throws  failure for what cannot be meant; it names the option.
+std::optional<options> parse_options(int argc, const char* const* argv,
+                                     std::span<const method_name> known);
 
 }  // namespace trainer

@@ -51,6 +51,15 @@ TEST_CASE("models, mixes and schemes are read") {
   CHECK(p.on.net.size() == 32 * 8 + 8 + 8 * 20 + 20 + 20 * 3 + 3 + 3 * 10 + 10);
 }
 
+TEST_CASE("a mix of two classes is known by its share of large clients") {
+  const options o = parsed({"--mix", "two-class:0.25"});
+  CHECK(o.class_names == std::vector<std::string>{"1", "1/16"});
+  CHECK(o.cohort.mix.classes[0].share == 0.25);
+  CHECK(o.cohort.mix.classes[1].share == 0.75);
+  CHECK(parsed({"--mix", "two-class:0"}).class_names == std::vector<std::string>{"1/16"});
+  CHECK(parsed({"--mix", "two-class:1"}).class_names == std::vector<std::string>{"1"});
+}
+
 TEST_CASE("every model has its widest group among those that are cut") {
   for (const char* name :
        {"pre_resnet18", "resnet50", "vgg9", "lenet", "char_lstm", "transformer"}) {
@@ -96,7 +105,15 @@ TEST_CASE("what cannot be meant is refused in a sentence") {
         "char_lstm, transformer.");
   CHECK(refusal({"--widths", "0"}) == "A width is 0, but 1 to 1000000 is expected.");
   CHECK(refusal({"--widths", "5x"}) == "--widths: \"5x\" is no whole number.");
-  CHECK(refusal({"--mix", "1:2:3"}) != "(no failure)");
+  CHECK(
+      refusal({"--mix", "1,1:2:3"}) ==
+      "The capacity mix \"1,1:2:3\" is none of uniform, income and two-class:RHO, and \"1:2:3\" is "
+      "no capacity with a positive weight behind a colon, such as 1/16:0.9.");
+  CHECK(refusal({"--mix", "two-class:1.5"}) ==
+        "The capacity mix \"two-class:1.5\" has the share \"1.5\" of capacity 1, but 0 to 1 is "
+        "expected.");
+  CHECK(refusal({"--mix", "two-class:"}) != "(no failure)");
+  CHECK(refusal({"--mix", ""}) != "(no failure)");
   CHECK(refusal({"--mix", "1:-1"}) != "(no failure)");
   CHECK(refusal({"--mix", "3/2"}) != "(no failure)");
   CHECK(refusal({"--rounds", "0"}) == "--rounds is 0, but 1 to 10^9 is expected.");

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT
+#include "configuration.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <type_traits>
+
+#include "failure.hpp"
+
+namespace trainer {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+json parsed(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string text;
+  std::getline(file, text, '\0');  // all of it: JSON has no such byte
+  if (!file.is_open() || file.bad()) {
+    throw failure(fmt::format("The configuration {} cannot be read.", path.string()));
+  }
+  json out;
+  try {
+    out = json::parse(text);
+  } catch (const json::exception& error) {
+    throw failure(fmt::format("{} is no JSON: {}.", path.string(), error.what()));
+  }
+  if (!out.is_object()) throw failure(fmt::format("{} is no JSON object.", path.string()));
+  return out;
+}
+
+/// What a JSON value must be to fit a variable.
+std::string_view kind_of(const field& f) {
+  constexpr std::string_view kinds[] = {"true or false", "a whole number",
+                                        "a whole number that is not negative", "a number",
+                                        "a text"};
+  return kinds[f.variable.index()];
+}
+
+template <class T>
+bool fits(const json& value) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return value.is_boolean();
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    return value.is_string();
+  } else if constexpr (std::is_same_v<T, double>) {
+    return value.is_number();
+  } else if constexpr (std::is_same_v<T, std::uint64_t>) {
+    return value.is_number_unsigned();
+  } else {
+    // Numbers without a sign are held unsigned, and some of them are too large for T.
+    return value.is_number_integer() && (!value.is_number_unsigned() || value.get<T>() >= 0);
+  }
+}
+
+}  // namespace
+
+void read_configuration(const std::filesystem::path& path, std::span<field> fields) {
+  const json values = parsed(path);
+  const auto find = [&](std::string_view name) {
+    return std::find_if(fields.begin(), fields.end(),
+                        [&](const field& f) { return f.name == name; });
+  };
+  const auto typed = [&](auto at) {
+    return at != fields.end() && at->from == origin::command_line;
+  };
+  for (const auto& [key, value] : values.items()) {
+    const auto at = find(key);
+    if (at == fields.end()) {
+      throw failure(fmt::format(
+          "{}: there is no option \"{}\" for a configuration; --help lists the options.",
+          path.string(), key));
+    }
+    const bool overruled = typed(at) || typed(find(at->instead_of));
+    std::visit(
+        [&](auto* variable) {
+          using T = std::remove_pointer_t<decltype(variable)>;
+          if (!fits<T>(value)) {
+            throw failure(fmt::format("{}: \"{}\" is {}, but {} is expected.", path.string(), key,
+                                      value.dump(), kind_of(*at)));
+          }
+          if (!overruled) *variable = value.get<T>();
+        },
+        at->variable);
+    if (!overruled) at->from = origin::file;
+  }
+}
+
+std::string write_configuration(std::span<const field> fields, layout how,
+                                const std::function<bool(std::string_view)>& wanted) {
+  json out = json::object();
+  for (const field& f : fields) {
+    if (!wanted(f.name)) continue;
+    std::visit([&](const auto* from) { out[f.name] = *from; }, f.variable);
+  }
+  // A folder's name need not be UTF-8, but JSON is.
+  return out.dump(how == layout::pretty ? 2 : -1, ' ', false, json::error_handler_t::replace);
+}
+
+}  // namespace trainer
