@@ -22,20 +22,36 @@ std::string never(const holdings& counted) {
   return fmt::format("{:.1f}", 100 * counted.summary.unseen_share);
 }
 
+/// 0 where no round was trained.
+double milliseconds_a_round(const method_result& r, double seconds) {
+  return r.rounds > 0 ? 1e3 * seconds / static_cast<double>(r.rounds) : 0;
+}
+
+/// How a method's lines look: where colours come round again, dashes differ.
+std::string look_of(bool is_bound, std::size_t number) {
+  constexpr int bound_dashes[] = {2, 4, 3, 5}, dashes[] = {1, 4, 2, 5};
+  if (is_bound) {
+    return fmt::format("linecolor rgb '{}' dashtype {}",
+                       bound_colours[number % std::size(bound_colours)],
+                       bound_dashes[number / std::size(bound_colours) % std::size(bound_dashes)]);
+  }
+  return fmt::format("linecolor rgb '{}' dashtype {}", colours[number % std::size(colours)],
+                     dashes[number / std::size(colours) % std::size(dashes)]);
+}
+
 std::string gnuplot_script(std::span<const method_result> results, const std::string& subtitle,
                            const std::filesystem::path& picture) {
   std::string script = fmt::format(
       "# Made by subfed_trainer; `gnuplot` with this file draws the picture again.\n"
-      "set terminal svg size 1160,500 font 'Helvetica,14' background '#ffffff'\n"
+      "set terminal svg size 1320,500 font 'Helvetica,14' background '#ffffff'\n"
       "set output {}\n",
       quoted(picture.string()));
 
   std::string curves, steps;
-  std::size_t colour = 0, bound = 0, most_nodes = 0;
+  std::size_t others = 0, bounds = 0, most_nodes = 0;
   for (std::size_t m = 0; m < results.size(); ++m) {
     const method_result& r = results[m];
-    const char* own = r.is_bound ? bound_colours[bound++ % std::size(bound_colours)]
-                                 : colours[colour++ % std::size(colours)];
+    const std::string look = look_of(r.is_bound, r.is_bound ? bounds++ : others++);
     script += fmt::format("$history{} << END\n", m);
     for (const history_entry& e : r.history) {
       script += fmt::format("{} {:.4f}\n", e.round, 100 * e.on_test.accuracy);
@@ -43,9 +59,8 @@ std::string gnuplot_script(std::span<const method_result> results, const std::st
     script += "END\n";
     curves += fmt::format(
         "{} $history{} using 1:2 with linespoints linewidth 2 pointtype 7 pointsize 0.45 "
-        "linecolor rgb '{}' {} title {}",
-        curves.empty() ? "plot" : ", \\\n ", m, own, r.is_bound ? "dashtype 2" : "dashtype 1",
-        quoted(r.method));
+        "{} title {}",
+        curves.empty() ? "plot" : ", \\\n ", m, look, quoted(r.method));
     if (r.is_bound) continue;
     script += fmt::format("$nodes{} << END\n", m);
     for (std::size_t n = 0; n < r.by_all.nodes.size(); ++n) {
@@ -55,27 +70,27 @@ std::string gnuplot_script(std::span<const method_result> results, const std::st
     // Steps end at the last point; once more, and the last node is as wide as the others.
     script += fmt::format("{} {}\n", r.by_all.nodes.size(), r.by_all.nodes.back());
     script += "END\n";
-    steps +=
-        fmt::format("{} $nodes{} using 1:2 with steps linewidth 2.5 linecolor rgb '{}' title {}",
-                    steps.empty() ? "plot" : ", \\\n ", m, own, quoted(r.method));
+    steps += fmt::format("{} $nodes{} using 1:2 with steps linewidth 2.5 {}",
+                         steps.empty() ? "plot" : ", \\\n ", m, look);
   }
 
   script += fmt::format(
-      "set multiplot layout 1,2 title {} noenhanced font 'Helvetica,16'\n"
+      "set multiplot layout 1,2 title {} noenhanced font 'Helvetica,16' "
+      "margins 0.06,0.98,0.16,0.83 spacing 0.2\n"
       "set border 3 linecolor rgb '#666666'\n"
       "set tics nomirror out\n"
       "set grid ytics linecolor rgb '#dddddd'\n"
-      "set key bottom right Left reverse samplen 2 noenhanced\n"
-      "set title 'Accuracy of the server model'\n"
-      "set xlabel 'round'\nset ylabel 'test images right, %'\n"
+      "set key at screen 0.43,0.84 left top Left reverse samplen 3 noenhanced\n"
+      "set title 'Test images that the server model gets right, %'\n"
+      "set xlabel 'round'\n"
       "set xrange [0:{}]\nset yrange [0:100]\n"
       "{}\n",
       quoted(subtitle), results.front().history.back().round, curves);
   if (!steps.empty()) {
     script += fmt::format(
-        "set title 'How often each node was trained'\n"
-        "set key top right\n"
-        "set xlabel {} noenhanced\nset ylabel 'times held by a client'\n"
+        "set title 'How often each node was held by a client'\n"
+        "unset key\n"
+        "set xlabel {} noenhanced\n"
         "set xrange [0:{}]\nset yrange [0:*]\n"
         "{}\n",
         quoted(fmt::format("node of group {}", results.front().drawn_group)), most_nodes, steps);
@@ -87,17 +102,26 @@ std::string gnuplot_script(std::span<const method_result> results, const std::st
 
 std::string table(std::span<const method_result> results) {
   std::string out = fmt::format(
-      "{:<18} {:^15}  {:^17}  {:>7}  {:^18}  {:^18}\n"
-      "{:<18} {:>7} {:>7}  {:>8} {:>8}  {:>7}  {:>10} {:>7}  {:>10} {:>7}\n",
-      "", "accuracy, %", "parameters", "MB sent", "by all clients", "by cut clients",  //
-      "method", "global", "local", "server", "client", "a round", "held", "never, %", "held",
-      "never, %");
+      "{:<18} {:^15}  {:^19}  {:^19}\n"
+      "{:<18} {:>7} {:>7}  {:>11} {:>7}  {:>11} {:>7}\n",
+      "", "accuracy, %", "by all clients", "by cut clients",  //
+      "method", "global", "local", "held", "never, %", "held", "never, %");
+  for (const method_result& r : results) {
+    out += fmt::format("{:<18} {:>7.2f} {:>7.2f}  {:>10} {:>8}  {:>10} {:>8}\n", r.method,
+                       100 * r.last().accuracy, 100 * r.last().local_accuracy, held(r.by_all),
+                       never(r.by_all), held(r.by_partial), never(r.by_partial));
+  }
+  out += fmt::format(
+      "\n{:<18} {:^17}  {:^17}  {:^8}  {:^17}  {:^8}\n"
+      "{:<18} {:>8} {:>8}  {:>8} {:>8}  {:>8}  {:>8} {:>8}  {:>8}\n",
+      "", "parameters", "MB sent", "MFLOPs", "server, ms/round", "training",  //
+      "method", "server", "client", "client", "round", "image", "cutting", "average", "s");
   for (const method_result& r : results) {
     out += fmt::format(
-        "{:<18} {:>7.2f} {:>7.2f}  {:>8} {:>8.0f}  {:>7.3f}  {:>10} {:>7}  {:>10} {:>7}\n",
-        r.method, 100 * r.last().accuracy, 100 * r.last().local_accuracy, r.server_parameters,
-        r.client_parameters, r.megabytes_per_round, held(r.by_all), never(r.by_all),
-        held(r.by_partial), never(r.by_partial));
+        "{:<18} {:>8} {:>8.0f}  {:>8.3f} {:>8.3f}  {:>8.3f}  {:>8.2f} {:>8.2f}  {:>8.1f}\n",
+        r.method, r.server_parameters, r.each.parameters, r.each.bytes / 1e6, r.megabytes_per_round,
+        r.each.flops / 1e6, milliseconds_a_round(r, r.seconds.cutting),
+        milliseconds_a_round(r, r.seconds.averaging), r.seconds.training);
   }
   return out;
 }
@@ -114,6 +138,19 @@ void write_csv(const method_result& result, const std::filesystem::path& folder)
   }
   write_file(folder / (result.method + ".csv"), rounds);
   write_file(folder / (result.method + "-nodes.csv"), nodes);
+}
+
+void write_costs(std::span<const method_result> results, const std::filesystem::path& folder) {
+  std::string out =
+      "method,server_parameters,client_parameters,client_bytes,bytes_per_round,client_flops,rounds,"
+      "seconds_cutting,seconds_averaging,seconds_training,seconds_evaluating\n";
+  for (const method_result& r : results) {
+    out += fmt::format("{},{},{:.1f},{:.1f},{:.1f},{:.1f},{},{:.6f},{:.6f},{:.6f},{:.6f}\n",
+                       r.method, r.server_parameters, r.each.parameters, r.each.bytes,
+                       1e6 * r.megabytes_per_round, r.each.flops, r.rounds, r.seconds.cutting,
+                       r.seconds.averaging, r.seconds.training, r.seconds.evaluating);
+  }
+  write_file(folder / "costs.csv", out);
 }
 
 std::filesystem::path draw_picture(std::span<const method_result> results,

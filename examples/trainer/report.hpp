@@ -11,7 +11,8 @@
 
 namespace trainer {
 
-/// The comparison, a line a method.
+/// The comparison, a line a method, in two parts: how well the models do and how evenly their nodes
+/// were trained, and what that cost.
 std::string table(std::span<const method_result> results);
 
 using common::prepare_folder;
@@ -21,6 +22,11 @@ using common::prepare_folder;
 ///
 /// Throws  failure naming the file that cannot be written.
 void write_csv(const method_result& result, const std::filesystem::path& folder);
+
+/// Writes costs.csv, a line a method.
+///
+/// Throws  failure naming the file that cannot be written.
+void write_costs(std::span<const method_result> results, const std::filesystem::path& folder);
 
 /// Writes picture.gp and has gnuplot make picture.svg of it. Returns the picture's path, or an empty
 /// one where gnuplot is not installed or fails.

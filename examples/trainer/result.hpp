@@ -33,17 +33,25 @@ struct seconds_spent {
   double cutting = 0, training = 0, averaging = 0, evaluating = 0;
 };
 
+/// Of one client in one round: the mean over all turns.
+struct client_costs {
+  double parameters = 0;
+  double bytes = 0;  // down and up
+  double flops = 0;  // multiply-adds of one image's forward pass
+};
+
 struct method_result {
   std::string method;
   bool is_bound = false;  // all clients alike: nothing is cut
   std::vector<history_entry> history;
   std::int64_t server_parameters = 0;
-  double client_parameters = 0;    // mean over the clients
-  double megabytes_per_round = 0;  // down and up, mean over rounds, 10^6 bytes
+  client_costs each;
+  double megabytes_per_round = 0;  // of the whole cohort, mean over rounds, 10^6 bytes
   holdings by_all;
   holdings by_partial;      // by clients that hold less than all of the model
   std::string drawn_group;  // whose nodes are listed
-  seconds_spent seconds;
+  std::int64_t rounds = 0;
+  seconds_spent seconds;  // of the rounds trained here and before an interruption
 
   const evaluation& last() const { return history.back().on_test; }
 };

@@ -5,6 +5,7 @@
 
 #include <fstream>
 #include <iterator>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,8 +24,10 @@ trainer::method_result example() {
   out.method = "heterofl";
   out.history = {{8, {0.5, 1.25, 0.75}, 0.3}, {16, {0.625, 1, 0.875}, 0.2}};
   out.server_parameters = 1000;
-  out.client_parameters = 250;
+  out.each = {250, 8000, 1.5e6};
   out.megabytes_per_round = 0.08;
+  out.rounds = 16;
+  out.seconds = {0.04, 3.25, 0.08, 1};
   out.drawn_group = "stream2";
   out.by_all = {true, {}, {3, 2}};
   out.by_all.summary.min = 2;
@@ -39,15 +42,83 @@ trainer::method_result example() {
 
 TEST_CASE("the table has a line a method, with a dash where no client is cut") {
   trainer::method_result bound = example();
-  bound.method = "fedavg-largest";
+  bound.method = "fedavg";
   bound.is_bound = true;
   bound.by_partial.any_client = false;
   const std::vector<trainer::method_result> results = {example(), bound};
   const std::string table = trainer::table(results);
-  CHECK(table.find("heterofl             62.50   87.50      1000      250    0.080        2..3     "
-                   "0.0        0..1    50.0\n") != std::string::npos);
-  CHECK(table.find("fedavg-largest       62.50   87.50      1000      250    0.080        2..3     "
-                   "0.0           -       -\n") != std::string::npos);
+  CHECK(table.find(
+            "\nheterofl             62.50   87.50        2..3      0.0        0..1     50.0\n") !=
+        std::string::npos);
+  CHECK(table.find(
+            "\nfedavg               62.50   87.50        2..3      0.0           -        -\n") !=
+        std::string::npos);
+}
+
+TEST_CASE("below it costs have a line a method, of a client, a round and an image") {
+  trainer::method_result untrained = example();
+  untrained.method = "fjord";
+  untrained.rounds = 0;
+  untrained.seconds = {};
+  const std::vector<trainer::method_result> results = {example(), untrained};
+  const std::string table = trainer::table(results);
+  CHECK(table.find(
+            "\nheterofl               1000      250     0.008    0.080     1.500      2.50     "
+            "5.00       3.2\n") != std::string::npos);
+  CHECK(table.find(
+            "\nfjord                  1000      250     0.008    0.080     1.500      0.00     "
+            "0.00       0.0\n") != std::string::npos);
+}
+
+TEST_CASE("the table is as wide as a page, whatever the numbers") {
+  trainer::method_result large = example();
+  large.method = "federated-dropout";
+  large.server_parameters = 11172170;
+  large.each = {11172170, 2 * 4 * 11172170.0, 2.4e9};
+  large.megabytes_per_round = 8937.736;
+  large.seconds = {20, 86400, 20, 1};
+  large.by_all.summary.min = large.by_all.summary.max = 19200;
+  large.by_all.summary.unseen_share = 1;
+  const std::string table = trainer::table(std::vector<trainer::method_result>{large});
+  for (std::size_t from = 0; from < table.size();) {
+    const std::size_t end = table.find('\n', from);
+    CHECK(end - from <= 100);
+    from = end + 1;
+  }
+}
+
+TEST_CASE("costs.csv has them in whole units") {
+  const temporary_folder folder;
+  trainer::write_costs(std::vector<trainer::method_result>{example()}, folder.path());
+  CHECK(
+      text_of(folder.path() / "costs.csv") ==
+      "method,server_parameters,client_parameters,client_bytes,bytes_per_round,client_flops,rounds,"
+      "seconds_cutting,seconds_averaging,seconds_training,seconds_evaluating\n"
+      "heterofl,1000,250.0,8000.0,80000.0,1500000.0,16,0.040000,0.080000,3.250000,1.000000\n");
+}
+
+TEST_CASE(
+    "eleven methods look different in the picture, and the bounds are not in its right half") {
+  const temporary_folder folder;
+  std::vector<trainer::method_result> results(11, example());
+  for (std::size_t m = 0; m < results.size(); ++m) {
+    results[m].method = "m" + std::to_string(m);
+    results[m].is_bound = m >= 7;
+  }
+  static_cast<void>(trainer::draw_picture(results, "a title", folder.path()));
+  const std::string script = text_of(folder.path() / "picture.gp");
+  std::set<std::string> looks;
+  std::size_t steps = 0;
+  for (std::size_t at = script.find("linecolor rgb '", script.find("plot $history0"));
+       at != std::string::npos; at = script.find("linecolor rgb '", at + 1)) {
+    const std::size_t end = script.find_first_of(",\n", at);
+    const std::string look = script.substr(at, end - at);
+    const std::size_t title = look.find(" title");
+    if (title != std::string::npos) looks.insert(look.substr(0, title));
+    steps += title == std::string::npos && look.find("dashtype") != std::string::npos;
+  }
+  CHECK(looks.size() == 11);
+  CHECK(steps == 7);
 }
 
 TEST_CASE("the CSV files hold the rounds and the nodes") {
