@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT
 #include <subfed/cuda/detail/average_plan.hpp>
 
+#include <cuda/alignments.hpp>
 #include <cuda/emulation.hpp>
 #include <support/average_properties.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -14,6 +17,7 @@ namespace kernels = subfed::cuda::detail;
 using emulation::order;
 using subfed::average_options;
 using subfed::average_report;
+using subfed::tensor_view;
 using subfed::tensor_views;
 using support::seeded;
 
@@ -156,6 +160,95 @@ TEST_CASE("wide packs give the same bits, and are used where all tensors are ali
     for (std::size_t i = 0; i < memory.size(); ++i) {
       REQUIRE(std::equal(memory[i].values, memory[i].values + 4096, expected[i].values));
     }
+  }
+}
+
+TEST_CASE("where runs or tensors are not aligned no average is lost and no pack is misaligned") {
+  // Client 0 has the first half of the nodes, client 1 the form's; weights 1 and 2. All sums are exact.
+  subfed::model net;
+  const auto nodes = net.group("nodes", alignments::extent);
+  net.tensor("x", {alignments::rows, nodes});
+  constexpr std::int64_t half = alignments::extent / 2;
+  for (const auto policy : {subfed::non_finite::propagate, subfed::non_finite::skip_element}) {
+    for (const auto& f : alignments::all()) {
+      const bool skips = policy == subfed::non_finite::skip_element;
+      INFO((skips ? "skip_element, " : "propagate, "), f.text());
+      alignments::floats global(alignments::rows * f.global_stride + 4, -1, 0);
+      alignments::floats first(alignments::rows * half), second(160, 5000, 3);
+      float* const theirs = second.data() + f.local_at;
+      if (skips) theirs[0] = std::numeric_limits<float>::quiet_NaN();
+      std::vector<float> expected = global.elements();
+      average_report report{.clients = 2, .skipped_elements = skips ? 1 : 0};
+      for (std::int64_t r = 0; r < alignments::rows; ++r) {
+        for (std::int64_t n = 0; n < alignments::extent; ++n) {
+          double sum = 0, weight = 0;
+          if (n < half) {
+            sum = static_cast<double>(first.data()[r * half + n]);
+            weight = 1;
+          }
+          if (f.takes_part(n)) {
+            const std::int64_t p = std::find(f.held.begin(), f.held.end(), n) - f.held.begin();
+            const auto value = static_cast<double>(theirs[r * f.local_stride + p]);
+            if (std::isfinite(value)) {
+              sum += 2 * value;
+              weight += 2;
+            }
+          }
+          (weight > 0 ? report.held : report.unheld) += 1;
+          if (weight > 0) {
+            expected[static_cast<std::size_t>(f.global_at + r * f.global_stride + n)] =
+                static_cast<float>(sum / weight);
+          }
+        }
+      }
+      const std::vector<subfed::update<float>> updates{
+          {subfed::submodel(net, {subfed::index_set::window(alignments::extent, 0, half)}),
+           {tensor_view<const float>(first.data(), {alignments::rows, half})},
+           1},
+          {f.of(net, nodes, {.client = 1}),
+           {tensor_view<const float>(theirs, {alignments::rows, f.size()}, {f.local_stride, 1})},
+           2}};
+      std::int64_t wide = 0;
+      const auto found = by_threads<float>(
+          net, updates,
+          {tensor_view<float>(global.data() + f.global_at, {alignments::rows, alignments::extent},
+                              {f.global_stride, 1})},
+          {.on_non_finite = policy}, order::forwards, wide);
+      CHECK(wide == (f.is_aligned && !skips ? 1 : 0));
+      CHECK(global.elements() == expected);
+      support::check_report(found, report);
+    }
+  }
+}
+
+TEST_CASE("clients are added in the order in which they are given") {
+  subfed::model net;
+  net.tensor("x", {1});
+  const std::vector<float> values{1e20f, -1e20f, 3};  // any other order loses the 3
+  float global = 0;
+  std::vector<subfed::update<float>> updates;
+  for (const float& v : values) {
+    updates.push_back({subfed::submodel::full(net), {tensor_view<const float>(&v, {1})}, 1});
+  }
+  std::int64_t wide = 0;
+  by_threads<float>(net, updates, {tensor_view<float>(&global, {1})}, {}, order::forwards, wide);
+  CHECK(global == 1);
+}
+
+TEST_CASE("sums are row-major whatever the layout of the global tensor") {
+  subfed::model net;
+  net.tensor("x", {4, 8});
+  const auto whole = subfed::submodel::full(net);
+  const std::vector<kernels::average_part<float>> parts{{&whole, 1, nullptr}};
+  std::vector<double> sums(32);
+  for (std::size_t i = 0; i < 32; ++i) sums[i] = static_cast<double>(i);
+  alignments::floats global(32, -1, 0);
+  const kernels::average_plan<float> plan(
+      net, tensor_views<float>{tensor_view<float>(global.data(), {4, 8}, {1, 4})},
+      std::span<const kernels::average_part<float>>(parts), sums.data(), kernels::rule_of({}, 1));
+  emulation::launch<float>(plan.call(), plan.bytes(), order::forwards);
+  for (int r = 0; r < 4; ++r) {
+    for (int c = 0; c < 8; ++c) CHECK(global.data()[r + 4 * c] == static_cast<float>(8 * r + c));
   }
 }
 

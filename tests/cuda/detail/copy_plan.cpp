@@ -2,11 +2,13 @@
 #include <subfed/cuda/detail/copy_plan.hpp>
 
 #include <doctest/doctest.h>
+#include <cuda/alignments.hpp>
 #include <cuda/emulation.hpp>
 #include <oracle.hpp>
 #include <subfed/slice.hpp>
 #include <support/cohorts.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -191,6 +193,65 @@ TEST_CASE_TEMPLATE("wide packs are used where runs and tensors are aligned, and 
       const subfed::tensor_view<T> view(expected.data(), local_shapes[t]);
       subfed::slice<T>(globals.views[t], sub[subfed::tensor_id(t)], view);
       CHECK(support::same_bits(locals.elements(t), expected));
+    }
+  }
+}
+
+TEST_CASE("where runs or tensors are not aligned no element is lost and no pack is misaligned") {
+  std::int64_t wide = 0;
+  // All rows, or the second one alone.
+  for (const std::int64_t first_row : {0, 1}) {
+    const std::int64_t taking_part = first_row == 0 ? alignments::rows : 1;
+    subfed::model net;
+    const auto nodes = net.group("nodes", alignments::extent);
+    const auto rows = net.group("rows", alignments::rows);
+    net.tensor("x", {rows, nodes});
+    for (const auto& f : alignments::all()) {
+      INFO(taking_part, " rows, ", f.text());
+      const auto sub = subfed::submodel(net, {subfed::index_set(alignments::extent, f.held),
+                                              subfed::index_set::full(alignments::rows)})
+                           .restricted(nodes, subfed::index_set(alignments::extent, f.taking_part))
+                           .restricted(rows, subfed::index_set::window(3, first_row, taking_part));
+      alignments::floats global(alignments::rows * f.global_stride + 4);
+      alignments::floats local(alignments::rows * f.local_stride + 4, -1, 0);
+      std::vector<float> expected = local.elements();
+      for (std::int64_t r = first_row; r < first_row + taking_part; ++r) {
+        for (std::int64_t p = 0; p < f.size(); ++p) {
+          const std::int64_t node = f.held[static_cast<std::size_t>(p)];
+          if (!f.takes_part(node)) continue;
+          expected[static_cast<std::size_t>(f.local_at + r * f.local_stride + p)] =
+              static_cast<float>(f.global_at + r * f.global_stride + node);
+        }
+      }
+      kernels::copy_plan<direction::slice, float, float> plan(net);
+      plan.add(sub,
+               tensor_views<const float>{{global.data() + f.global_at,
+                                          {alignments::rows, alignments::extent},
+                                          {f.global_stride, 1}}},
+               tensor_views<float>{
+                   {local.data() + f.local_at, {alignments::rows, f.size()}, {f.local_stride, 1}}});
+      const kernels::copy_call call = plan.finish();
+      const auto packs = emulation::wide_jobs<kernels::copy_job>(plan.bytes(), call.jobs, 1);
+      CHECK(packs == (f.is_aligned ? 1 : 0));
+      wide += packs;
+      emulation::launch<float, float>(call, plan.bytes(), kernels::assign{}, order::forwards);
+      CHECK(local.elements() == expected);
+    }
+  }
+  CHECK(wide == 2);
+}
+
+TEST_CASE("a job has the blocks that its packs fill, and each block is its own") {
+  for (const std::int64_t before : {0, 1, 5}) {
+    for (std::int64_t packs = 0; packs < 14; ++packs) {
+      kernels::block_list blocks;
+      blocks.add(before, 4);
+      const std::int64_t first = blocks.add(packs, 4);
+      std::int64_t count = 0;
+      while (4 * count < packs) ++count;
+      CHECK(first == (before + 3) / 4);
+      CHECK(std::count(blocks.jobs().begin(), blocks.jobs().end(), 1) == count);
+      CHECK(blocks.jobs().size() == static_cast<std::size_t>(first + count));
     }
   }
 }

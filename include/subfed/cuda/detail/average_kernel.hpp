@@ -134,7 +134,7 @@ SUBFED_HD void average_pack(const std::byte* image, const average_job& job,
     if (!holds) continue;
     if (member.data != nullptr) {
       const auto* const from = static_cast<const E*>(member.data) + offset;
-      const auto values = *static_cast<const pack<E, Width>*>(static_cast<const void*>(from));
+      const pack<E, Width> values = pack_at<const pack<E, Width>>(from);
       if (rule.skip_elements && Width == 1 && !is_finite(load(values.values[0]))) {
         ++counts.skipped;
         continue;
@@ -147,8 +147,7 @@ SUBFED_HD void average_pack(const std::byte* image, const average_job& job,
   }
   if (!(weight > 0)) return;  // nobody holds it: its bits stay
   counts.held += Width;
-  void* const place = static_cast<E*>(job.global) + global_offset;
-  auto& out = *static_cast<pack<E, Width>*>(place);
+  auto& out = pack_at<pack<E, Width>>(static_cast<E*>(job.global) + global_offset);
   pack<E, Width> result;
   if (rule.plain) {
     for (int k = 0; k < Width; ++k) store(quotient(sums[k], weight), result.values[k]);

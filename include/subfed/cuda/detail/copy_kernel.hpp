@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 namespace subfed::inline v0::cuda::detail {
 
@@ -26,6 +27,17 @@ struct alignas(Width * sizeof(E) < 16 ? Width * sizeof(E) : 16) pack {
 /// Elements of the widest pack: 16 bytes of what is read.
 template <class E>
 inline constexpr int widest = static_cast<int>(16 / sizeof(E));
+
+/// The pack at an address. Pre: it is a multiple of the pack's alignment; a device faults otherwise,
+/// and so does this function on the host, where tests run it.
+template <class Pack, class Address>
+SUBFED_HD Pack& pack_at(Address* at) noexcept {
+#if !defined(__CUDA_ARCH__)
+  SUBFED_ASSERT(reinterpret_cast<std::uintptr_t>(at) % alignof(Pack) == 0);
+#endif
+  using bytes = std::conditional_t<std::is_const_v<Address>, const void, void>;
+  return *static_cast<Pack*>(static_cast<bytes*>(at));
+}
 
 /// A dimension of a copy, or several merged ones. Index i of it is node i / unit, of which element
 /// i % unit; a node is looked up in the tables.
@@ -130,13 +142,12 @@ SUBFED_HD void copy_packs(const std::byte* image, const copy_job& job, std::int6
       there[k] = n < job.packs;
       if (!there[k]) continue;
       const copy_place at = place_of(image, job, n);
-      held[k] = *static_cast<const pack<From, Width>*>(static_cast<const void*>(from + at.from));
+      held[k] = pack_at<const pack<From, Width>>(from + at.from);
       target[k] = at.to;
     }
     for (int k = 0; k < at_once; ++k) {
       if (!there[k]) continue;
-      operation(held[k], *static_cast<pack<To, Width>*>(static_cast<void*>(to + target[k])),
-                job.weight);
+      operation(held[k], pack_at<pack<To, Width>>(to + target[k]), job.weight);
     }
   }
 }
