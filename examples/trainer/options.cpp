@@ -195,7 +195,10 @@ void add_run(command_line& line, options& o, std::string& file) {
                       "Go on from the checkpoints in the folder of --out, where there are any.");
   line.add("seed", o.cohort.seed,
            "The number that everything random follows from; results depend on it and on the "
-           "options above, but not on --threads.");
+           "options above, but not on --threads.")
+      ->check([](const std::string& text) {  // CLI11 would take -1 for 2^64 - 1
+        return text.starts_with('-') ? text + " is negative" : std::string();
+      });
   line.add("threads", o.threads, "How many clients are trained at a time.");
   line.add("device", o.device, "Where clients are trained: cpu or cuda.");
   line.add("data", o.data, "The folder with the four gzip'd files of Fashion-MNIST.");

@@ -3,20 +3,132 @@
 
 #include <doctest/doctest.h>
 
+#include <fstream>
 #include <string>
+#include <subfed/schemes/site.hpp>
 #include <vector>
 
 #include <common/tests/message_of.hpp>
+#include <common/tests/temporary_folder.hpp>
 
 namespace {
 
+const trainer::method_name known[] = {
+    {"fedrolex", "Rolls."}, {"heterofl", "Stays."}, {"fjord", "Nests."}};
+
 trainer::options parsed(std::vector<const char*> arguments) {
   arguments.insert(arguments.begin(), "subfed_trainer");
-  return trainer::parse_options(static_cast<int>(arguments.size()), arguments.data()).value();
+  return trainer::parse_options(static_cast<int>(arguments.size()), arguments.data(), known)
+      .value();
 }
 std::string refused(std::vector<const char*> arguments) {
   return message_of([&] { parsed(std::move(arguments)); });
 }
+
+/// A configuration in a file of its own.
+class configuration {
+ public:
+  explicit configuration(const std::string& text) : path_((folder_.path() / "run.json").string()) {
+    std::ofstream(path_) << text;
+  }
+  const char* path() const { return path_.c_str(); }
+
+ private:
+  temporary_folder folder_;
+  std::string path_;
+};
+
+/// What a file alone is refused for, without its path.
+std::string file_refused(const std::string& text) {
+  const configuration file(text);
+  std::string message = refused({"--config", file.path()});
+  const std::size_t at = message.find(file.path());
+  if (at != std::string::npos) message.replace(at, std::string(file.path()).size(), "FILE");
+  return message;
+}
+
+/// Each option, none with its standard value.
+const std::vector<const char*> all_options = {"--method",
+                                              "fjord, heterofl",
+                                              "--clients",
+                                              "40",
+                                              "--participation",
+                                              "0.3",
+                                              "--capacity-mix",
+                                              "1:0.1, 1/16:0.9",
+                                              "--redraw-capacities",
+                                              "--server-scale",
+                                              "1.25",
+                                              "--dirichlet",
+                                              "0.1",
+                                              "--samples",
+                                              "33",
+                                              "--rounds",
+                                              "7",
+                                              "--local-epochs",
+                                              "3",
+                                              "--batch",
+                                              "9",
+                                              "--lr",
+                                              "0.012345678901234567",
+                                              "--lr-schedule",
+                                              "cosine",
+                                              "--decay-at",
+                                              "0.1, 0.30000000000000004",
+                                              "--momentum",
+                                              "0.5",
+                                              "--weight-decay",
+                                              "1e-7",
+                                              "--absent-logits",
+                                              "minus-infinity",
+                                              "--average",
+                                              "cohort",
+                                              "--server-step",
+                                              "0.75",
+                                              "--weighting",
+                                              "both",
+                                              "--weight-each",
+                                              "element",
+                                              "--server-optimizer",
+                                              "yogi",
+                                              "--server-lr",
+                                              "0.02",
+                                              "--server-momentum",
+                                              "0.8",
+                                              "--overlap",
+                                              "0.25",
+                                              "--seed-policy",
+                                              "pool:12",
+                                              "--members",
+                                              "5",
+                                              "--widths",
+                                              "1/8, 0.5,1",
+                                              "--distillation",
+                                              "--alpha",
+                                              "0.5",
+                                              "--temperature",
+                                              "3",
+                                              "--flops-ratio",
+                                              "0.625",
+                                              "--thresholds",
+                                              "batch",
+                                              "--proximal",
+                                              "0.01",
+                                              "--eval-every",
+                                              "4",
+                                              "--checkpoint-every",
+                                              "0",
+                                              "--resume",
+                                              "--seed",
+                                              "18446744073709551615",
+                                              "--threads",
+                                              "3",
+                                              "--device",
+                                              "cuda",
+                                              "--data",
+                                              "some where",
+                                              "--out",
+                                              "else \"where\""};
 
 }  // namespace
 
@@ -42,34 +154,328 @@ TEST_CASE("what is no capacity is refused in words") {
 
 TEST_CASE("the defaults are the protocol of the paper") {
   const trainer::options o = parsed({});
-  CHECK(o.clients == 100);
-  CHECK(o.participation == 0.1);
+  CHECK(o.cohort.clients == 100);
+  CHECK(o.cohort.participation == 0.1);
+  CHECK(o.cohort.mix.classes.size() == 5);
+  CHECK(o.cohort.capacities == subfed::assignment::fixed);
+  CHECK(o.mix == "uniform");
   CHECK(o.labels == 2);
+  CHECK_FALSE(o.dirichlet);
+  CHECK_FALSE(o.overlap);
   CHECK(o.local_epochs == 1);
   CHECK(o.momentum == 0.9);
   CHECK(o.weight_decay == 5e-4);
-  CHECK(o.capacities.size() == 5);
-  CHECK(o.methods.size() == trainer::all_methods().size());
+  CHECK(o.decay_at == std::vector<double>{0.5, 0.75});
+  CHECK(o.widths.empty());
+  CHECK(o.seed() == 1);
+  CHECK(o.methods == std::vector<std::string>{"fedrolex", "heterofl", "fjord"});
 }
 
-TEST_CASE("lists are separated by commas") {
-  const trainer::options o =
-      parsed({"--methods", "heterofl, fedrolex", "--capacities", "1/2,0.25"});
-  CHECK(o.methods[0].name == "heterofl");
-  CHECK(o.methods[1].name == "fedrolex");
-  CHECK(o.capacities[1].text == "0.25");
-  CHECK(o.capacity_values()[0].value() == 0.5);
+TEST_CASE("each option reaches its place") {
+  const trainer::options o = parsed(all_options);
+  CHECK(o.methods == std::vector<std::string>{"fjord", "heterofl"});
+  CHECK(o.cohort.clients == 40);
+  CHECK(o.cohort.participation == 0.3);
+  CHECK(o.mix == "1:0.1,1/16:0.9");
+  CHECK(o.cohort.mix.classes[1].capacity == subfed::capacity::ratio(1, 16));
+  CHECK(o.cohort.mix.classes[1].share == 0.9);
+  CHECK(o.cohort.capacities == subfed::assignment::redrawn);
+  CHECK(o.server_scale == 1.25);
+  CHECK(o.labels == 2);
+  CHECK(o.dirichlet == 0.1);
+  CHECK(o.samples == 33);
+  CHECK(o.rounds == 7);
+  CHECK(o.local_epochs == 3);
+  CHECK(o.batch == 9);
+  CHECK(o.lr == 0.012345678901234567);
+  CHECK(o.schedule == trainer::lr_schedule::cosine);
+  CHECK(o.decay_at == std::vector<double>{0.1, 0.30000000000000004});
+  CHECK(o.momentum == 0.5);
+  CHECK(o.weight_decay == 1e-7);
+  CHECK(o.absent == trainer::absent_classes::minus_infinity);
+  CHECK(o.divide_by == subfed::divisor::cohort);
+  CHECK(o.server_step == 0.75);
+  CHECK(o.weights == trainer::weight_rule::both);
+  CHECK(o.weights_by_element);
+  CHECK(o.server == trainer::server_rule::yogi);
+  CHECK(o.server_lr == 0.02);
+  CHECK(o.server_momentum == 0.8);
+  CHECK(o.overlap == 0.25);
+  const subfed::site where{.round = 3, .client = 9, .group = "g", .extent = 10, .capacity = 0.5};
+  CHECK(o.seeds.stream(where).bits(0) == subfed::seed_policy::pool(12).stream(where).bits(0));
+  CHECK(o.members == 5);
+  CHECK(o.widths ==
+        std::vector<subfed::capacity>{subfed::capacity::ratio(1, 8), 0.5, subfed::capacity(1.0)});
+  CHECK(o.distillation);
+  CHECK(o.distilled.alpha == 0.5);
+  CHECK(o.distilled.temperature == 3);
+  CHECK(o.flops_ratio == 0.625);
+  CHECK(o.drop_by == trainer::thresholds::batch);
+  CHECK(o.proximal == 0.01);
+  CHECK(o.eval_every == 4);
+  CHECK(o.checkpoint_every == 0);
+  CHECK(o.resume);
+  CHECK(o.seed() == 18446744073709551615u);
+  CHECK(o.threads == 3);
+  CHECK(o.device == "cuda");
+  CHECK(o.data == "some where");
+  CHECK(o.out == "else \"where\"");
+}
+
+TEST_CASE("words stand for what they say") {
+  using trainer::weight_rule;
+  CHECK(parsed({"--lr-schedule", "constant"}).schedule == trainer::lr_schedule::constant);
+  CHECK(parsed({"--lr-schedule", "step"}).schedule == trainer::lr_schedule::step);
+  CHECK(parsed({"--absent-logits", "zero"}).absent == trainer::absent_classes::zero);
+  CHECK(parsed({"--absent-logits", "trained"}).absent == trainer::absent_classes::trained);
+  CHECK(parsed({"--average", "holders"}).divide_by == subfed::divisor::holders);
+  CHECK(parsed({"--weighting", "by-method"}).weights == weight_rule::by_method);
+  CHECK(parsed({"--weighting", "none"}).weights == weight_rule::none);
+  CHECK(parsed({"--weighting", "examples"}).weights == weight_rule::examples);
+  CHECK(parsed({"--weighting", "kept-size"}).weights == weight_rule::kept_size);
+  CHECK(parsed({"--weighting", "updates"}).weights == weight_rule::updates);
+  CHECK_FALSE(parsed({"--weight-each", "client"}).weights_by_element);
+  CHECK(parsed({"--server-optimizer", "none"}).server == trainer::server_rule::none);
+  CHECK(parsed({"--server-optimizer", "sgd"}).server == trainer::server_rule::sgd);
+  CHECK(parsed({"--server-optimizer", "adagrad"}).server == trainer::server_rule::adagrad);
+  CHECK(parsed({"--server-optimizer", "adam"}).server == trainer::server_rule::adam);
+  CHECK(parsed({"--thresholds", "round"}).drop_by == trainer::thresholds::round);
+  CHECK(parsed({"--step", "-3"}).window_step == -3);
+
+  const subfed::site where{.round = 7, .client = 9, .group = "g", .extent = 10, .capacity = 0.5};
+  const auto bits = [&](const subfed::seed_policy& p) { return p.stream(where).bits(0); };
+  const auto typed = [&](const char* text) { return bits(parsed({"--seed-policy", text}).seeds); };
+  CHECK(typed("client-and-round") == bits(subfed::seed_policy::per_client_and_round()));
+  CHECK(typed("client") == bits(subfed::seed_policy::per_client()));
+  CHECK(typed("shared:4") == bits(subfed::seed_policy::shared(4)));
+}
+
+TEST_CASE("mixes are uniform, by income, of two classes, or a list") {
+  CHECK(parsed({"--capacity-mix", "income"}).cohort.mix.classes[4].share == 54.3);
+  const auto two = parsed({"--capacity-mix", "two-class:0.25"}).cohort.mix.classes;
+  CHECK(two[0].capacity.value() == 1);
+  CHECK(two[0].share == 0.25);
+  CHECK(two[1].capacity == subfed::capacity::ratio(1, 16));
+  CHECK(two[1].share == 0.75);
+  const auto list = parsed({"--capacity-mix", "1,1/2"}).cohort.mix.classes;
+  CHECK(list[0].share == list[1].share);
+  CHECK(list[1].capacity == subfed::capacity::ratio(1, 2));
 }
 
 TEST_CASE("what cannot be meant is refused") {
   CHECK(refused({"--labels", "11"}) == "--labels is 11, but 1 to 10 is expected.");
   CHECK(refused({"--rounds", "0"}) == "--rounds is 0, but at least 1 is expected.");
+  CHECK(refused({"--rounds", "10000001"}) ==
+        "--rounds is 10000001, but at most 10000000 is expected.");
   CHECK(refused({"--participation", "nan"}).starts_with("--participation is nan"));
-  CHECK(refused({"--participation", "0.001"}).find("leaves every cohort empty") !=
-        std::string::npos);
-  CHECK(refused({"--methods", "fedavg"}).starts_with("There is no method \"fedavg\"; the methods"));
-  CHECK(refused({"--methods", "heterofl,heterofl"}).find("given twice") != std::string::npos);
+  CHECK(refused({"--participation", "0.001"}) ==
+        "subfed: cohort_model: a participation of 0.001 asks none of 100 clients");
+  CHECK(refused({"--method", "fedavg"}) ==
+        "There is no method \"fedavg\"; the methods are fedrolex, heterofl, fjord.");
+  CHECK(refused({"--method", "heterofl,heterofl"}) == "The method \"heterofl\" is given twice.");
+  CHECK(refused({"--methods", "heterofl"}).find("--methods") != std::string::npos);
   CHECK(refused({"--rounds", "ten"}).find("--rounds") != std::string::npos);
-  CHECK(refused({"--device", "tpu"}).find("--device") != std::string::npos);
+  CHECK(refused({"--seed", "-1"}).starts_with("--seed: -1 is negative"));
+  CHECK(refused({"--device", "tpu"}) == "--device is \"tpu\", but cpu or cuda is expected.");
   CHECK(refused({"--decay-at", "0.5,2"}) == "--decay-at is 2, but 0 to 1 is expected.");
+  CHECK(refused({"--decay-at", "0.5,x"}) == "--decay-at: \"x\" is no number.");
+  CHECK(refused({"--capacity-mix", "1:0"}).starts_with("The capacity mix \"1:0\""));
+  CHECK(refused({"--weighting", "size"}) ==
+        "--weighting is \"size\", but by-method, none, examples, kept-size, updates or both is "
+        "expected.");
+  CHECK(refused({"--widths", "1,1/2"}) ==
+        "--widths is 0.5 after 1, but an ascending list is expected.");
+  CHECK(refused({"--widths", "1/2,1/2"}).starts_with("--widths is 0.5 after 0.5"));
+  for (const char* policy : {"pool", "pool:0", "pool:x", "shared:-1", "both:3", "client:3", ""}) {
+    CAPTURE(policy);
+    CHECK(refused({"--seed-policy", policy}).starts_with("--seed-policy is \""));
+  }
+}
+
+TEST_CASE("each number has its range") {
+  struct range {
+    const char* option;
+    std::vector<const char*> within, outside;
+  };
+  const range ranges[] = {{"--clients", {"10", "1000000"}, {"0", "-1", "1000001"}},
+                          {"--server-scale", {"1", "2.5"}, {"0.99", "nan", "inf"}},
+                          {"--labels", {"1", "10"}, {"0", "11"}},
+                          {"--dirichlet", {"1e-9", "1e9"}, {"0", "-1", "nan", "inf"}},
+                          {"--samples", {"1"}, {"0"}},
+                          {"--rounds", {"1", "10000000"}, {"0", "10000001"}},
+                          {"--local-epochs", {"1"}, {"0"}},
+                          {"--batch", {"1"}, {"0"}},
+                          {"--lr", {"1e-9"}, {"0", "-1", "nan", "inf"}},
+                          {"--decay-at", {"0", "1", ""}, {"-0.1", "1.1", "nan"}},
+                          {"--momentum", {"0", "0.99"}, {"-0.1", "1", "nan"}},
+                          {"--weight-decay", {"0"}, {"-1", "nan", "inf"}},
+                          {"--server-step", {"0.1", "2"}, {"0", "-1", "nan", "inf"}},
+                          {"--server-lr", {"0", "0.1"}, {"-1", "nan", "inf"}},
+                          {"--server-momentum", {"0"}, {"-0.1", "1", "nan"}},
+                          {"--overlap", {"0", "1"}, {"-0.1", "1.1", "nan"}},
+                          {"--members", {"0", "3"}, {"-1"}},
+                          {"--flops-ratio", {"0.1", "1"}, {"0", "1.1", "nan"}},
+                          {"--proximal", {"0", "3"}, {"-1", "nan", "inf"}},
+                          {"--eval-every", {"1"}, {"0"}},
+                          {"--checkpoint-every", {"0", "1"}, {"-1"}},
+                          {"--seed", {"0"}, {"-1", "1.5"}},
+                          {"--threads", {"1", "1024"}, {"0", "1025"}}};
+  for (const range& r : ranges) {
+    CAPTURE(r.option);
+    for (const char* value : r.within) CHECK(refused({r.option, value}) == "(no failure)");
+    for (const char* value : r.outside) {
+      CAPTURE(value);
+      CHECK(refused({r.option, value}).find(r.option) != std::string::npos);
+    }
+  }
+  for (const char* value : {"-0.1", "1.1", "nan"}) {
+    CHECK(refused({"--distillation", "--alpha", value}).starts_with("--alpha is"));
+  }
+  for (const char* value : {"0", "-1", "nan", "inf"}) {
+    CHECK(refused({"--distillation", "--temperature", value}).starts_with("--temperature is"));
+  }
+}
+
+TEST_CASE("options that exclude or need another say so") {
+  CHECK(refused({"--labels", "2", "--dirichlet", "1"}) ==
+        "--labels and --dirichlet exclude each other.");
+  CHECK(refused({"--overlap", "1", "--step", "1"}) == "--step and --overlap exclude each other.");
+  CHECK(refused({"--alpha", "1"}) == "--alpha needs --distillation.");
+  CHECK(refused({"--temperature", "1"}) == "--temperature needs --distillation.");
+  for (const char* weighting : {"by-method", "none", "examples"}) {
+    CHECK(refused({"--weight-each", "element", "--weighting", weighting}) ==
+          "--weight-each element needs --weighting kept-size, updates or both.");
+  }
+  for (const char* weighting : {"kept-size", "updates", "both"}) {
+    CHECK(parsed({"--weight-each", "element", "--weighting", weighting}).weights_by_element);
+  }
+}
+
+TEST_CASE("a run is made again from its configuration") {
+  std::vector<std::vector<const char*>> lines = {
+      {}, all_options, {"--decay-at", ""}, {"--step", "-2"}};
+  for (const auto& line : lines) {
+    const trainer::options o = parsed(line);
+    const configuration file(o.config);
+    const trainer::options again = parsed({"--config", file.path()});
+    // The texts have all options in them, which "each option reaches its place" looks at.
+    CHECK(again.config == o.config);
+    CHECK(again.identity == o.identity);
+    CHECK(again.methods == o.methods);
+    CHECK(again.dirichlet == o.dirichlet);
+    CHECK(again.overlap == o.overlap);
+    CHECK(again.lr == o.lr);
+    CHECK(again.decay_at == o.decay_at);
+    CHECK(again.seed() == o.seed());
+    CHECK(again.widths == o.widths);
+    CHECK(again.cohort.capacities == o.cohort.capacities);
+    CHECK(again.distillation == o.distillation);
+    CHECK(again.distilled.temperature == o.distilled.temperature);
+    CHECK_FALSE(again.resume);
+  }
+}
+
+TEST_CASE("a configuration has each option that is in force, numbers as numbers") {
+  const std::string standard = parsed({}).config;
+  CHECK(standard.find("  \"method\": \"fedrolex,heterofl,fjord\",\n  \"clients\": 100,\n") !=
+        std::string::npos);
+  CHECK(standard.find("\"lr\": 0.05,") != std::string::npos);
+  CHECK(standard.find("\"distillation\": false,") != std::string::npos);
+  CHECK(standard.find("\"labels\": 2,") != std::string::npos);
+  CHECK(standard.find("\"step\": 1,") != std::string::npos);
+  for (const char* absent :
+       {"dirichlet", "overlap", "alpha", "temperature", "resume", "config", "help"}) {
+    CHECK(standard.find("\"" + std::string(absent) + "\"") == std::string::npos);
+  }
+  const std::string all = parsed(all_options).config;
+  for (std::size_t i = 0; i < all_options.size(); ++i) {
+    const std::string word = all_options[i];
+    if (!word.starts_with("--") || word == "--resume") continue;
+    CAPTURE(word);
+    CHECK(all.find("\n  \"" + word.substr(2) + "\": ") != std::string::npos);
+  }
+  CHECK(all.find("\"labels\"") == std::string::npos);
+  CHECK(all.find("\"step\"") == std::string::npos);
+  CHECK(all.find("\"lr\": 0.012345678901234567,") != std::string::npos);
+  CHECK(all.find("\"seed\": 18446744073709551615,") != std::string::npos);
+  CHECK(all.find("\"redraw-capacities\": true,") != std::string::npos);
+}
+
+TEST_CASE("an identity tells runs with other results apart, and no others") {
+  const std::string identity = parsed({}).identity;
+  CHECK(identity.find('\n') == std::string::npos);
+  const std::vector<const char*> same[] = {{"--method", "fjord"},
+                                           {"--resume"},
+                                           {"--checkpoint-every", "3"},
+                                           {"--threads", "5"},
+                                           {"--device", "cuda"},
+                                           {"--data", "x"},
+                                           {"--out", "x"},
+                                           {"--lr", "0.050"},
+                                           {"--clients", "100"},
+                                           {"--capacity-mix", "uniform"}};
+  for (const auto& line : same) CHECK(parsed(line).identity == identity);
+  const std::vector<const char*> others[] = {{"--eval-every", "3"}, {"--seed", "2"},
+                                             {"--lr", "0.051"},     {"--dirichlet", "1"},
+                                             {"--overlap", "1"},    {"--distillation"}};
+  for (const auto& line : others) CHECK(parsed(line).identity != identity);
+  CHECK(parsed({"--capacity-mix", "1, 1/2"}).identity ==
+        parsed({"--capacity-mix", "1,1/2"}).identity);
+}
+
+TEST_CASE("the command line goes before the file") {
+  const configuration file(
+      R"({"rounds": 5, "lr": 1, "labels": 4, "overlap": 0.5, "distillation": true, "alpha": 0.5})");
+  const trainer::options as_filed = parsed({"--config", file.path()});
+  CHECK(as_filed.rounds == 5);
+  CHECK(as_filed.lr == 1);
+  CHECK(as_filed.labels == 4);
+  CHECK(as_filed.distilled.alpha == 0.5);
+  const trainer::options o = parsed({"--rounds", "6", "--config", file.path(), "--dirichlet", "0.5",
+                                     "--step", "3", "--distillation=false"});
+  CHECK(o.rounds == 6);
+  CHECK(o.lr == 1);
+  CHECK(o.dirichlet == 0.5);
+  CHECK(o.labels == 2);
+  CHECK_FALSE(o.overlap);
+  CHECK(o.window_step == 3);
+  CHECK_FALSE(o.distillation);
+  CHECK(o.distilled.alpha == 1);
+}
+
+TEST_CASE("a file that cannot be meant is refused by its name and key") {
+  CHECK(refused({"--config", "/no/such/file"}) ==
+        "The configuration /no/such/file cannot be read.");
+  CHECK(refused({"--config", "/"}) == "The configuration / cannot be read.");
+  CHECK(file_refused("").starts_with("FILE is no JSON: "));
+  CHECK(file_refused("{\"rounds\": 5").starts_with("FILE is no JSON: "));
+  CHECK(file_refused("{\"lr\": 1e999}").starts_with("FILE is no JSON: "));
+  CHECK(file_refused("[5]") == "FILE is no JSON object.");
+  for (const char* key : {"round", "methods", "config", "help", "resume", "--rounds", ""}) {
+    CHECK(file_refused("{\"" + std::string(key) + "\": 5}") ==
+          "FILE: there is no option \"" + std::string(key) +
+              "\" for a configuration; --help lists the options.");
+  }
+  CHECK(file_refused(R"({"rounds": "ten"})") ==
+        "FILE: \"rounds\" is \"ten\", but a whole number is expected.");
+  CHECK(file_refused(R"({"rounds": 1.5})").find("a whole number is") != std::string::npos);
+  CHECK(file_refused(R"({"rounds": true})").find("a whole number is") != std::string::npos);
+  CHECK(file_refused(R"({"rounds": 18446744073709551615})").find("a whole number is") !=
+        std::string::npos);
+  CHECK(file_refused(R"({"seed": -1})") ==
+        "FILE: \"seed\" is -1, but a whole number that is not negative is expected.");
+  CHECK(file_refused(R"({"lr": "0.1"})") == "FILE: \"lr\" is \"0.1\", but a number is expected.");
+  CHECK(file_refused(R"({"lr": null})").find("a number is") != std::string::npos);
+  CHECK(file_refused(R"({"distillation": 1})") ==
+        "FILE: \"distillation\" is 1, but true or false is expected.");
+  CHECK(file_refused(R"({"device": {}})") == "FILE: \"device\" is {}, but a text is expected.");
+  CHECK(file_refused(R"({"rounds": 0})") == "--rounds is 0, but at least 1 is expected.");
+  CHECK(file_refused(R"({"device": "tpu"})").starts_with("--device is \"tpu\""));
+  CHECK(file_refused(R"({"labels": 2, "dirichlet": 1})") ==
+        "--labels and --dirichlet exclude each other.");
+  CHECK(file_refused(R"({"alpha": 1})") == "--alpha needs --distillation.");
+  // What the command line overrules must be of its kind all the same.
+  const configuration file(R"({"rounds": "ten"})");
+  CHECK(refused({"--rounds", "5", "--config", file.path()}).find("\"rounds\" is \"ten\"") !=
+        std::string::npos);
 }
