@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <string>
 #include <subfed/layers.hpp>
 
@@ -16,6 +17,16 @@ channel_counts narrowed(const channel_counts& whole, subfed::capacity share) {
   channel_counts out = whole;
   for (std::int64_t& n : out.stream) n = share.of(n);
   for (std::int64_t& n : out.inner) n = share.of(n);
+  return out;
+}
+
+channel_counts widened(const channel_counts& whole, double factor) {
+  const auto times = [factor](std::int64_t n) {
+    return static_cast<std::int64_t>(std::floor(factor * static_cast<double>(n) + 1e-9));
+  };
+  channel_counts out = whole;
+  for (std::int64_t& n : out.stream) n = times(n);
+  for (std::int64_t& n : out.inner) n = times(n);
   return out;
 }
 
@@ -36,26 +47,39 @@ architecture describe(const channel_counts& whole) {
   }
   const subfed::group_id classes = net.group("classes", whole.classes, subfed::cut::never);
 
-  // Names and shapes as network.cpp registers them.
-  const auto convolution = [&net](const std::string& name, subfed::dimension in,
-                                  subfed::group_id out, std::int64_t side) {
-    subfed::conv2d(net, name, {in, out, side, side, subfed::bias::none});
+  // Names and shapes as network.cpp registers them; operations by the places that they work at: the
+  // stem of stride 4 leaves 7 x 7, the second stage 4 x 4.
+  struct used {
+    subfed::weight_and_bias layer;
+    std::int64_t positions;
   };
-  convolution("conv1", 1, stream[0], 5);
+  std::vector<used> convolutions;
+  const auto convolution = [&](const std::string& name, subfed::dimension in, subfed::group_id out,
+                               std::int64_t kernel, std::int64_t side) {
+    convolutions.push_back(
+        {subfed::conv2d(net, name, {in, out, kernel, kernel, subfed::bias::none}), side * side});
+  };
+  std::int64_t side = 7;
+  convolution("conv1", 1, stream[0], 5, side);
   for (std::size_t s = 0; s < stream.size(); ++s) {
     const std::string block = fmt::format("block{}.", s + 1);
     const subfed::group_id in = stream[s == 0 ? 0 : s - 1];
+    if (s != 0) side = (side + 1) / 2;
     subfed::batch_norm(net, block + "n1", {in});
-    convolution(block + "conv1", in, inner[s], 3);
+    convolution(block + "conv1", in, inner[s], 3, side);
     subfed::batch_norm(net, block + "n2", {inner[s]});
-    convolution(block + "conv2", inner[s], stream[s], 3);
+    convolution(block + "conv2", inner[s], stream[s], 3, side);
     // In the first block the stem's channels go round the convolutions as they are, so its result
     // uses their group: that ties the residual add.
-    if (s != 0) convolution(block + "shortcut", in, stream[s], 1);
+    if (s != 0) convolution(block + "shortcut", in, stream[s], 1, side);
   }
   subfed::batch_norm(net, "n4", {stream.back()});
-  subfed::linear(net, "linear", {stream.back(), classes});
-  return {net, stream, inner, classes};
+  const auto head = subfed::linear(net, "linear", {stream.back(), classes});
+
+  subfed::workload work(net);
+  for (const used& u : convolutions) work.convolution(u.layer, u.positions);
+  work.linear(head);
+  return {net, stream, inner, classes, work};
 }
 
 }  // namespace trainer

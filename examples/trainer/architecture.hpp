@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <subfed/cost.hpp>
 #include <subfed/model.hpp>
 #include <subfed/submodel.hpp>
 #include <vector>
@@ -26,12 +27,16 @@ channel_counts full_size();
 /// The same network with a share of the channels; the classes stay.
 channel_counts narrowed(const channel_counts& whole, subfed::capacity share);
 
+/// The same network with `factor` >= 1 times the channels, rounded down.
+channel_counts widened(const channel_counts& whole, double factor);
+
 /// A network described once, with the handles that its users ask for.
 struct architecture {
   subfed::model net;
   std::vector<subfed::group_id> stream;
   std::vector<subfed::group_id> inner;
   subfed::group_id classes;
+  subfed::workload work;  // of one image of 28 x 28 pixels
 
   /// Channels of a client's part.
   channel_counts channels(const subfed::submodel& part) const;

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <subfed/adapt/torch.hpp>
+#include <subfed/systems/ensemble.hpp>
 
 namespace trainer {
 namespace {
@@ -95,15 +97,23 @@ double mean_local_accuracy(const at::Tensor& logits, const at::Tensor& labels,
 
 }  // namespace
 
-evaluation evaluate(const pre_resnet& network, const device_data& train, const device_data& test,
-                    std::span<const client> clients, pool& workers) {
+evaluation evaluate(std::span<const std::shared_ptr<pre_resnet>> networks, const device_data& train,
+                    const device_data& test, std::span<const client> clients, pool& workers) {
   const std::vector<std::int64_t> train_samples = samples_for_moments(clients);
   std::vector<std::int64_t> test_samples(static_cast<std::size_t>(test.count()));
   std::iota(test_samples.begin(), test_samples.end(), 0);
 
   const torch::NoGradGuard no_grad;
-  network_moments moments = measure_moments(network, train, train_samples, workers);
-  const at::Tensor logits = all_logits(network, test, test_samples, moments, workers);
+  std::vector<at::Tensor> outputs;
+  for (const auto& network : networks) {
+    network_moments moments = measure_moments(*network, train, train_samples, workers);
+    outputs.push_back(all_logits(*network, test, test_samples, moments, workers));
+  }
+  at::Tensor logits = outputs.front();
+  if (outputs.size() > 1) {
+    logits = at::empty_like(outputs.front());
+    subfed::average_outputs<float>(outputs, logits);
+  }
   const at::Tensor labels = test.labels(test_samples).to(at::kCPU);
   return {share_right(logits, labels), at::cross_entropy_loss(logits, labels).item<double>(),
           mean_local_accuracy(logits, labels, clients)};

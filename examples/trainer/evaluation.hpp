@@ -2,6 +2,7 @@
 /// How good the server's model is, for everybody and for each client.
 #pragma once
 
+#include <memory>
 #include <span>
 
 #include "network.hpp"
@@ -13,11 +14,11 @@
 namespace trainer {
 
 /// Measures the moments of the batch norm layers in one pass over training images of all clients, then
-/// evaluates over the test set.
+/// evaluates over the test set. Of several networks the outputs are averaged.
 ///
 /// Numerics  Both passes go batch by batch, and batches are added up in order: the result does not
 ///           depend on the number of workers.
-evaluation evaluate(const pre_resnet& network, const device_data& train, const device_data& test,
-                    std::span<const client> clients, pool& workers);
+evaluation evaluate(std::span<const std::shared_ptr<pre_resnet>> networks, const device_data& train,
+                    const device_data& test, std::span<const client> clients, pool& workers);
 
 }  // namespace trainer

@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: MIT
 #include "federation.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
-#include <memory>
-#include <subfed/adapt/torch.hpp>
-#include <subfed/average_cohort.hpp>
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <numbers>
+#include <subfed/cohort_model.hpp>
 #include <subfed/coverage.hpp>
-#include <subfed/draw.hpp>
-#include <subfed/model_slice.hpp>
-#include <subfed/submodel.hpp>
-#include <utility>
+#include <subfed/coverage_text.hpp>
 
-#include "architecture.hpp"
 #include "evaluation.hpp"
-#include "local_training.hpp"
-#include "network.hpp"
+#include "failure.hpp"
+#include "server.hpp"
 
 namespace trainer {
 namespace {
+
+using nlohmann::json;
 
 class stopwatch {
  public:
@@ -33,173 +35,216 @@ class stopwatch {
   std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
 };
 
-/// One client's turn in one round.
-struct turn {
-  const client* who;
-  subfed::submodel part;
-  std::shared_ptr<pre_resnet> network;
-  double loss = 0;
-};
+/// What has been counted so far.
+struct account {
+  explicit account(const subfed::model& net) : by_all(net), by_partial(net) {}
 
-/// Server and rules of one method.
-class server {
- public:
-  server(const method& which, const options& settings)
-      : method_(which),
-        settings_(settings),
-        capacities_(settings.capacity_values()),
-        described_(describe(server_channels())),
-        network_(described_.channels(subfed::submodel::full(described_.net))) {
-    check_match(network_, described_);
-    start(network_, settings.seed);
-  }
+  std::int64_t rounds = 0;
+  std::vector<history_entry> history;
+  double loss_since = 0;  // the last entry
+  std::int64_t rounds_since = 0;
+  std::int64_t turns = 0, turns_of_parts = 0, parameters = 0, flops = 0;
+  subfed::coverage by_all, by_partial;
+  seconds_spent seconds;
 
-  const architecture& described() const { return described_; }
-  const pre_resnet& network() const { return network_; }
-
-  /// What a client holds of the server's model.
-  subfed::capacity share_of(const client& who) const {
-    return method_.common_share ? subfed::capacity(1) : who.capacity;
-  }
-
-  turn cut(const client& who, std::uint64_t round) const {
-    subfed::submodel part = subfed::draw(
-        described_.net, method_.scheme,
-        {.seed = settings_.seed, .round = round, .client = who.number, .capacity = share_of(who)});
-    auto network = std::make_shared<pre_resnet>(described_.channels(part));
-    subfed::slice<float>(network_.tensors(), part, network->tensors());
-    return {&who, std::move(part), std::move(network)};
-  }
-
-  /// Averages every parameter over the clients that hold it; of the output layer a client counts for
-  /// the rows of its labels only.
-  void average(const std::vector<turn>& turns) {
-    std::vector<subfed::update<float>> updates;
-    for (const turn& t : turns) {
-      const subfed::index_set labels(described_.net[described_.classes].extent, t.who->labels);
-      updates.push_back({t.part.restricted(described_.classes, labels), t.network->tensors()});
+  void count(std::span<const turn> cohort, const architecture& described) {
+    for (const turn& t : cohort) {
+      ++turns;
+      parameters += t.part.size();
+      flops += described.work.count(t.part);
+      by_all.record(t.part);
+      if (t.part.size() == described.net.size()) continue;
+      by_partial.record(t.part);
+      ++turns_of_parts;
     }
-    subfed::average_cohort<float>(described_.net, updates, network_.tensors());
+    by_all.end_round();
+    by_partial.end_round();
+    ++rounds;
   }
-
- private:
-  channel_counts server_channels() const {
-    return method_.common_share ? narrowed(full_size(), method_.common_share(capacities_))
-                                : full_size();
-  }
-
-  const method& method_;
-  const options& settings_;
-  std::vector<subfed::capacity> capacities_;
-  architecture described_;
-  pre_resnet network_;
 };
+
+std::string text_of(const account& a) {
+  json history = json::array();
+  for (const history_entry& e : a.history) {
+    history.push_back(
+        {e.round, e.on_test.accuracy, e.on_test.loss, e.on_test.local_accuracy, e.train_loss});
+  }
+  return json{{"rounds", a.rounds},
+              {"history", history},
+              {"loss since", a.loss_since},
+              {"rounds since", a.rounds_since},
+              {"turns", {a.turns, a.turns_of_parts, a.parameters, a.flops}},
+              {"coverage", subfed::to_text(a.by_all)},
+              {"coverage by parts", subfed::to_text(a.by_partial)},
+              {"seconds",
+               {a.seconds.cutting, a.seconds.training, a.seconds.averaging, a.seconds.evaluating}}}
+      .dump();
+}
+
+account read_account(const subfed::model& net, const std::string& text) {
+  const json in = json::parse(text);
+  account out(net);
+  out.rounds = in.at("rounds");
+  for (const json& e : in.at("history")) {
+    out.history.push_back({e.at(0), {e.at(1), e.at(2), e.at(3)}, e.at(4)});
+  }
+  out.loss_since = in.at("loss since");
+  out.rounds_since = in.at("rounds since");
+  const json& turns = in.at("turns");
+  out.turns = turns.at(0), out.turns_of_parts = turns.at(1);
+  out.parameters = turns.at(2), out.flops = turns.at(3);
+  out.by_all = subfed::read_coverage(net, in.at("coverage").get<std::string>());
+  out.by_partial = subfed::read_coverage(net, in.at("coverage by parts").get<std::string>());
+  const json& seconds = in.at("seconds");
+  out.seconds = {seconds.at(0), seconds.at(1), seconds.at(2), seconds.at(3)};
+  return out;
+}
+
+void save_run(const std::filesystem::path& path, const server& central, const account& so_far,
+              const options& settings) {
+  checkpoint kept;
+  central.keep(kept);
+  kept.texts = {
+      {"config", settings.config}, {"identity", settings.identity}, {"progress", text_of(so_far)}};
+  save(kept, path);
+}
+
+/// Throws unless a checkpoint is of the same run.
+void check_identity(const std::filesystem::path& path, const std::string& theirs,
+                    const std::string& ours) {
+  if (theirs == ours) return;
+  const json was = json::parse(theirs, nullptr, false), is = json::parse(ours);
+  for (const auto& [option, value] : is.items()) {
+    if (was.is_object() && was.value(option, json()) == value) continue;
+    throw failure(
+        fmt::format("{} was made with another --{} ({}) than this run has ({}); without --resume "
+                    "the run begins "
+                    "anew.",
+                    path.string(), option,
+                    was.is_object() ? was.value(option, json()).dump() : "none", value.dump()));
+  }
+}
+
+/// Reads a checkpoint into server and account; false where there is none.
+bool go_on_from(const std::filesystem::path& path, server& central, account& so_far,
+                const options& settings) {
+  if (!std::filesystem::exists(path)) return false;
+  const checkpoint kept = load(path);
+  const auto text = [&](const char* key) {
+    const auto found = kept.texts.find(key);
+    if (found == kept.texts.end()) {
+      throw failure(fmt::format("{} is no checkpoint of this program.", path.string()));
+    }
+    return found->second;
+  };
+  check_identity(path, text("identity"), settings.identity);
+  try {
+    so_far = read_account(central.described().net, text("progress"));
+  } catch (const json::exception& error) {
+    throw failure(fmt::format("{} is damaged: {}.", path.string(), error.what()));
+  }
+  central.restore(kept);
+  return true;
+}
 
 holdings summarise(const subfed::coverage& seen, subfed::group_id drawn, bool any_client) {
   const auto nodes = seen.counts(drawn);
   return {any_client, seen.summary(), {nodes.begin(), nodes.end()}};
 }
 
+method_result result_of(const std::string& name, const account& a, const architecture& described) {
+  method_result out;
+  out.method = name;
+  out.is_bound = a.turns_of_parts == 0;
+  out.history = a.history;
+  out.server_parameters = described.net.size();
+  const auto turns = static_cast<double>(a.turns);
+  out.each.parameters = static_cast<double>(a.parameters) / turns;
+  out.each.bytes = 2 * sizeof(float) * out.each.parameters;
+  out.each.flops = static_cast<double>(a.flops) / turns;
+  out.rounds = a.rounds;
+  out.megabytes_per_round = out.each.bytes * turns / 1e6 / static_cast<double>(a.rounds);
+  out.by_all = summarise(a.by_all, described.stream.back(), true);
+  out.by_partial = summarise(a.by_partial, described.stream.back(), a.turns_of_parts != 0);
+  out.drawn_group = described.net[described.stream.back()].name;
+  out.seconds = a.seconds;
+  return out;
+}
+
 }  // namespace
 
 double learning_rate(const options& settings, std::int64_t round) {
+  const double gone = static_cast<double>(round) / static_cast<double>(settings.rounds);
   double rate = settings.lr;
-  for (const double at : settings.decay_at) {
-    if (static_cast<double>(round) >= at * static_cast<double>(settings.rounds)) rate *= 0.1;
+  if (settings.schedule == lr_schedule::cosine) {
+    rate *= (1 + std::cos(std::numbers::pi * gone)) / 2;
+  }
+  if (settings.schedule == lr_schedule::step) {
+    for (const double at : settings.decay_at) {
+      if (static_cast<double>(round) >= at * static_cast<double>(settings.rounds)) rate *= 0.1;
+    }
   }
   return rate;
 }
 
-method_result run(const method& which, const options& settings, const federation& all,
+method_result run(const named_method& which, const options& settings, const federation& all,
                   pool& workers, const std::function<void(const round_report&)>& report) {
-  server central(which, settings);
-  const architecture& described = central.described();
-  subfed::coverage seen(described.net), seen_by_partial(described.net);
-  bool any_partial = false;
-  std::int64_t numbers_sent = 0;
+  server central(which, settings, all.device, workers);
+  const subfed::cohort_model cohorts(settings.cohort);
+  account so_far(central.described().net);
+  const auto path = std::filesystem::path(settings.out) / (which.name.name + ".safetensors");
+  if (settings.resume && go_on_from(path, central, so_far, settings)) {
+    round_report news{so_far.rounds, so_far.loss_since, {}, true};
+    if (!so_far.history.empty()) news.on_test = so_far.history.back().on_test;
+    report(news);
+  }
 
-  method_result out;
-  out.method = which.name;
-  out.is_bound = static_cast<bool>(which.common_share);
-  out.server_parameters = described.net.size();
-  out.drawn_group = described.net[described.stream.back()].name;
-  training_plan plan{settings.seed, settings.local_epochs, settings.batch,
-                     settings.lr,   settings.momentum,     settings.weight_decay};
-
-  double loss_since = 0;
-  std::int64_t rounds_since = 0;
+  training_plan plan{settings.local_epochs, settings.batch, settings.lr, settings.momentum,
+                     settings.weight_decay};
   stopwatch clock;
   double elsewhere = 0;
-  for (std::int64_t r = 0; r < settings.rounds; ++r) {
-    const auto round = static_cast<std::uint64_t>(r);
-    plan.lr = learning_rate(settings, r);
-    const auto cohort = draw_cohort(settings.seed, round, settings.clients, settings.participation);
+  while (so_far.rounds < settings.rounds) {
+    plan.lr = learning_rate(settings, so_far.rounds);
+    const auto round = static_cast<std::uint64_t>(so_far.rounds);
+    const auto cohort = cohorts.members(round);
 
     clock.lap(elsewhere);
-    std::vector<turn> turns;
-    for (const std::uint64_t number : cohort) {
-      turns.push_back(central.cut(all.clients[static_cast<std::size_t>(number)], round));
-    }
-    clock.lap(out.seconds.cutting);
+    std::vector<turn> turns = central.cut(cohort, all.clients, round);
+    clock.lap(so_far.seconds.cutting);
 
     // The longest turns first, so that no worker is left alone with one at the end.
     std::vector<turn*> by_size;
     for (turn& t : turns) by_size.push_back(&t);
     std::stable_sort(by_size.begin(), by_size.end(),
                      [](const turn* a, const turn* b) { return a->part.size() > b->part.size(); });
-    workers.run(by_size.size(), [&](std::size_t i) {
-      turn& t = *by_size[i];
-      t.network->to(all.device);
-      t.loss = train(*t.network, all.train, *t.who, central.share_of(*t.who).value(), round, plan);
-      t.network->to(at::kCPU);
-    });
-    clock.lap(out.seconds.training);
+    workers.run(by_size.size(), [&](std::size_t i) { train(*by_size[i], all.train, plan); });
+    clock.lap(so_far.seconds.training);
 
     central.average(turns);
-    clock.lap(out.seconds.averaging);
+    clock.lap(so_far.seconds.averaging);
 
-    round_report news{r + 1, 0, {}};
-    for (const turn& t : turns) {
-      news.train_loss += t.loss / static_cast<double>(turns.size());
-      numbers_sent += 2 * t.part.size();
-      seen.record(t.part);
-      if (central.share_of(*t.who).value() < 1) {
-        seen_by_partial.record(t.part);
-        any_partial = true;
-      }
-    }
-    seen.end_round();
-    seen_by_partial.end_round();
-    loss_since += news.train_loss;
-    ++rounds_since;
+    so_far.count(turns, central.described());
+    round_report news{so_far.rounds, 0, {}, false};
+    for (const turn& t : turns) news.train_loss += t.loss / static_cast<double>(turns.size());
+    so_far.loss_since += news.train_loss;
+    ++so_far.rounds_since;
 
-    if ((r + 1) % settings.eval_every == 0 || r + 1 == settings.rounds) {
+    const bool last = so_far.rounds == settings.rounds;
+    if (so_far.rounds % settings.eval_every == 0 || last) {
       clock.lap(elsewhere);
-      pre_resnet copy(described.channels(subfed::submodel::full(described.net)));
-      const auto from = central.network().tensors();
-      const auto to = copy.tensors();
-      for (std::size_t t = 0; t < to.size(); ++t) to[t].copy_(from[t]);
-      copy.to(all.device);
-      news.on_test = evaluate(copy, all.train, all.test, all.clients, workers);
-      out.history.push_back({r + 1, *news.on_test, loss_since / static_cast<double>(rounds_since)});
-      loss_since = 0;
-      rounds_since = 0;
-      clock.lap(out.seconds.evaluating);
+      news.on_test = evaluate(central.judged(), all.train, all.test, all.clients, workers);
+      so_far.history.push_back({so_far.rounds, *news.on_test,
+                                so_far.loss_since / static_cast<double>(so_far.rounds_since)});
+      so_far.loss_since = 0;
+      so_far.rounds_since = 0;
+      clock.lap(so_far.seconds.evaluating);
+    }
+    if (settings.checkpoint_every > 0 && (so_far.rounds % settings.checkpoint_every == 0 || last)) {
+      save_run(path, central, so_far, settings);
     }
     report(news);
   }
-
-  for (const client& c : all.clients) {
-    const auto share =
-        narrowed(described.channels(subfed::submodel::full(described.net)), central.share_of(c));
-    out.client_parameters +=
-        static_cast<double>(describe(share).net.size()) / static_cast<double>(all.clients.size());
-  }
-  out.megabytes_per_round = static_cast<double>(numbers_sent) * sizeof(float) / 1e6 /
-                            static_cast<double>(settings.rounds);
-  out.by_all = summarise(seen, described.stream.back(), true);
-  out.by_partial = summarise(seen_by_partial, described.stream.back(), any_partial);
-  return out;
+  return result_of(which.name.name, so_far, central.described());
 }
 
 }  // namespace trainer

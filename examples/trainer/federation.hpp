@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "options.hpp"
+#include "method.hpp"
 #include "partition.hpp"
 #include "pool.hpp"
 #include "result.hpp"
@@ -26,12 +26,18 @@ struct round_report {
   std::int64_t round = 0;  // rounds of training so far
   double train_loss = 0;
   std::optional<evaluation> on_test;  // in rounds that end with one
+  bool resumed = false;               // read from a checkpoint, not trained
 };
 
-method_result run(const method& which, const options& settings, const federation& all,
+/// Runs a method. Where settings ask for it, the state after some rounds is written to
+/// <out>/<method>.safetensors, and a run goes on from there: with the same results, to the bit, as
+/// one that was never interrupted.
+///
+/// Throws  failure for a checkpoint of another run; it names the option that differs.
+method_result run(const named_method& which, const options& settings, const federation& all,
                   pool& workers, const std::function<void(const round_report&)>& report);
 
-/// The learning rate of a round (from 0) under step decay.
+/// The learning rate of a round (from 0) under the schedule.
 double learning_rate(const options& settings, std::int64_t round);
 
 }  // namespace trainer

@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -16,44 +17,48 @@
 namespace trainer {
 namespace {
 
-std::string capacity_list(const options& settings) {
-  std::string out;
-  for (const share& s : settings.capacities) out += (out.empty() ? "" : ", ") + s.text;
-  return out;
+std::string described(const options& settings) {
+  const std::string labels = settings.dirichlet
+                                 ? fmt::format("labels by Dirichlet {}", *settings.dirichlet)
+                                 : fmt::format("{} labels each", settings.labels);
+  return fmt::format("Fashion-MNIST, {} clients of capacity {}, {}", settings.cohort.clients,
+                     settings.mix, labels);
 }
 
 void run_all(const options& settings) {
+  std::vector<const named_method*> methods;
+  for (const std::string& name : settings.methods) methods.push_back(&find_method(name));
   const at::Device device = find_device(settings.device);
   const data_split data = load_fashion_mnist(settings.data);
   settle_process();
-  federation all{device, device_data(data.train, device), device_data(data.test, device),
-                 partition(data.train.labels, {.seed = settings.seed,
-                                               .clients = settings.clients,
-                                               .labels_each = settings.labels,
-                                               .samples_each = settings.samples,
-                                               .capacities = settings.capacity_values()})};
+  const federation all{device, device_data(data.train, device), device_data(data.test, device),
+                       partition(data.train.labels, {.seed = settings.seed(),
+                                                     .clients = settings.cohort.clients,
+                                                     .labels_each = settings.labels,
+                                                     .dirichlet = settings.dirichlet,
+                                                     .samples_each = settings.samples})};
   prepare_folder(settings.out);
+  common::write_file(std::filesystem::path(settings.out) / "config.json", settings.config);
   pool workers(static_cast<std::size_t>(settings.threads), settle_thread);
 
   std::vector<method_result> results;
   {
-    live_line line(settings.methods, settings.capacity_values(), settings.rounds);
-    for (std::size_t m = 0; m < settings.methods.size(); ++m) {
-      results.push_back(
-          run(settings.methods[m], settings, all, workers, [&](const round_report& r) {
-            line.show(m, r.round, r.train_loss, r.on_test ? &*r.on_test : nullptr);
-          }));
+    live_line line(settings.methods, settings.rounds);
+    for (std::size_t m = 0; m < methods.size(); ++m) {
+      results.push_back(run(*methods[m], settings, all, workers, [&](const round_report& r) {
+        if (r.resumed) line.done_before(m, r.round);
+        line.show(m, r.round, r.train_loss, r.on_test ? &*r.on_test : nullptr);
+      }));
+      write_csv(results.back(), settings.out);
     }
   }
 
-  for (const method_result& r : results) write_csv(r, settings.out);
-  const std::string setting =
-      fmt::format("Fashion-MNIST, {} clients of capacity {}, {} labels each", settings.clients,
-                  capacity_list(settings), settings.labels);
-  const auto picture = draw_picture(results, setting, settings.out);
+  write_costs(results, settings.out);
+  const auto picture = draw_picture(results, described(settings), settings.out);
 
-  fmt::print("{}; {} rounds, {} clients a round, seed {}\n\n{}\n", setting, settings.rounds,
-             cohort_size(settings.clients, settings.participation), settings.seed, table(results));
+  const subfed::cohort_model cohorts(settings.cohort);
+  fmt::print("{}; {} rounds, {} clients a round, seed {}\n\n{}\n", described(settings),
+             settings.rounds, cohorts.asked(), settings.seed(), table(results));
   fmt::print(
       "local: the mean over clients, each on the test images of its labels and with its labels to\n"
       "choose from. held: how often a node was part of a client's model, from the node least "
@@ -72,18 +77,7 @@ void run_all(const options& settings) {
   } else {
     fmt::print("The picture: {}.\n", picture.string());
   }
-
-  seconds_spent sum;
-  for (const method_result& r : results) {
-    sum.cutting += r.seconds.cutting;
-    sum.training += r.seconds.training;
-    sum.averaging += r.seconds.averaging;
-    sum.evaluating += r.seconds.evaluating;
-  }
-  fmt::print(stderr,
-             "Wall time: {:.2f} s cutting sub-models, {:.2f} s averaging them, {:.1f} s training, "
-             "{:.1f} s evaluating.\n",
-             sum.cutting, sum.averaging, sum.training, sum.evaluating);
+  fmt::print("The run can be made again with --config {}/config.json.\n", settings.out);
 }
 
 }  // namespace
@@ -91,7 +85,7 @@ void run_all(const options& settings) {
 
 int main(int argc, char** argv) {
   try {
-    const auto settings = trainer::parse_options(argc, argv);
+    const auto settings = trainer::parse_options(argc, argv, trainer::method_names());
     if (settings) trainer::run_all(*settings);
     return 0;
   } catch (const std::exception& error) {

@@ -1,36 +1,95 @@
 // SPDX-License-Identifier: MIT
-/// The methods that are compared. To add one, add an entry to the list in method.cpp: nothing else
-/// in the trainer knows a method by name.
+/// What a method is: which nodes a client is sent, what the client does, how much its update counts,
+/// and what the server does beside the average. Each method is a class in methods/; to add one, write
+/// a class there and a line in methods/all.cpp. Nothing else in the trainer knows a method by name.
 #pragma once
 
-#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
-
 #include <subfed/capacity.hpp>
 #include <subfed/index_set.hpp>
 #include <subfed/schemes/site.hpp>
+#include <subfed/submodel.hpp>
+#include <vector>
+
+#include "architecture.hpp"
+#include "options.hpp"
+#include "turn.hpp"
 
 namespace trainer {
 
-struct method {
-  std::string name;   // on the command line, in the table and in file names
-  std::string about;  // one sentence for --help
+using tensor_list = std::vector<at::Tensor>;           // as the model has them
+using tensor_map = std::map<std::string, at::Tensor>;  // what a checkpoint keeps
 
-  /// Which nodes a client gets.
-  std::function<subfed::index_set(const subfed::site&)> scheme;
+class method {
+ public:
+  /// Keeps references to both.
+  method(const options& settings, const architecture& described)
+      : settings_(settings), described_(described) {}
+  virtual ~method() = default;
+  method(const method&) = delete;
+  method& operator=(const method&) = delete;
 
-  /// Empty: the server has the whole network and each client its own share of it. Otherwise one
-  /// share for the server and all clients, chosen among the clients' capacities; every client then
-  /// holds all that the server has.
-  std::function<subfed::capacity(std::span<const subfed::capacity>)> common_share = {};
+  /// The scheme: nodes of one group that a client is sent.
+  virtual subfed::index_set nodes(const subfed::site& where) const = 0;
+
+  /// The client's side of a turn. By default masked cross entropy, and each convolution's result
+  /// times 1 / capacity, so that activations are as large as in the whole model. [HeteroFL]
+  virtual std::unique_ptr<client_side> client(const turn& own) const {
+    return std::make_unique<masked_client>(settings_.absent, 1 / own.key.capacity.value());
+  }
+
+  /// What an update counts for, unless --weighting says otherwise.
+  virtual weight_rule weights() const { return weight_rule::none; }
+
+  /// First values: variance times inputs of the weights; and what else there is to do with them.
+  virtual double start_variance() const { return 2; }
+  virtual void start(const tensor_list& globals) const { static_cast<void>(globals); }
+
+  /// Beside the average, which has been made. `before`: the server's values when the round began.
+  /// All tensors of the server are on the CPU.
+  virtual void end_round(std::span<const turn> cohort, const tensor_list& before) {
+    static_cast<void>(cohort), static_cast<void>(before);
+  }
+
+  /// The models whose outputs are averaged when the server's is evaluated.
+  virtual std::vector<subfed::submodel> judged() const {
+    return {subfed::submodel::full(described_.net)};
+  }
+
+  /// What goes on from round to round, for a checkpoint, and back.
+  virtual tensor_map state() const { return {}; }
+  virtual void restore(const tensor_map& kept) { static_cast<void>(kept); }
+
+ protected:
+  const options& settings() const { return settings_; }
+  const architecture& described() const { return described_; }
+
+ private:
+  const options& settings_;
+  const architecture& described_;
 };
 
-const std::vector<method>& all_methods();
+struct named_method {
+  method_name name;
+  std::unique_ptr<method> (*make)(const options&, const architecture&);
+  /// Empty: the server has the whole network and each client its own share. Otherwise the share of
+  /// the network that the server and every client have.
+  std::optional<subfed::capacity> (*common_share)(const options&);
+};
 
-/// Throws  failure that lists the methods when there is none of that name.
-const method& find_method(std::string_view name);
+std::span<const named_method> all_methods();
+std::vector<method_name> method_names();
+
+/// Throws  failure when there is none of that name.
+const named_method& find_method(std::string_view name);
+
+/// The largest and the smallest capacity of the clients.
+subfed::capacity largest_capacity(const options& settings);
+subfed::capacity smallest_capacity(const options& settings);
 
 }  // namespace trainer

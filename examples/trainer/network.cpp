@@ -59,6 +59,9 @@ struct pre_resnet::block : torch::nn::Module {
     conv2 = register_module("conv2", convolution(out, inner, 3));
   }
 
+  static at::Tensor scaled(const at::Tensor& x, const at::Tensor& factors) {
+    return factors.defined() ? x * factors : x;
+  }
   static std::shared_ptr<layer> norm(std::int64_t channels) {
     return std::make_shared<layer>(at::IntArrayRef{channels}, channels);
   }
@@ -66,10 +69,17 @@ struct pre_resnet::block : torch::nn::Module {
     return std::make_shared<layer>(at::IntArrayRef{out, in, side, side});
   }
 
-  at::Tensor forward(const at::Tensor& x, std::size_t first_norm, const forward_pass& pass) const {
-    const at::Tensor a = at::relu(n1->normalise(x, first_norm, pass));
+  /// Block number `s`, whose first norm has the number 2 s.
+  at::Tensor forward(const at::Tensor& x, std::size_t s, const forward_pass& pass) const {
+    const std::size_t first_norm = 2 * s;
+    at::Tensor before, within;
+    if (pass.factors != nullptr) {
+      before = pass.factors->stream.at(s == 0 ? 0 : s - 1);
+      within = pass.factors->inner.at(s);
+    }
+    const at::Tensor a = scaled(at::relu(n1->normalise(x, first_norm, pass)), before);
     const at::Tensor h = conv1->convolve(a, stride, pass);
-    const at::Tensor b = at::relu(n2->normalise(h, first_norm + 1, pass));
+    const at::Tensor b = scaled(at::relu(n2->normalise(h, first_norm + 1, pass)), within);
     const at::Tensor skip = shortcut ? shortcut->convolve(a, stride, pass) : x;
     return conv2->convolve(b, 1, pass) + skip;
   }
@@ -101,8 +111,9 @@ at::Tensor pre_resnet::forward(const at::Tensor& images, const forward_pass& pas
   if (pass.mode == norm_mode::measure) pass.moments->resize(norms);
 
   at::Tensor x = stem_->convolve(images, 4, pass);
-  for (std::size_t b = 0; b < blocks_.size(); ++b) x = blocks_[b]->forward(x, 2 * b, pass);
+  for (std::size_t b = 0; b < blocks_.size(); ++b) x = blocks_[b]->forward(x, b, pass);
   x = at::relu(last_norm_->normalise(x, norms - 1, pass));
+  if (pass.factors != nullptr) x = x * pass.factors->stream.back();
   return at::linear(x.mean({2, 3}), linear_->weight, linear_->bias);
 }
 
@@ -112,7 +123,18 @@ std::vector<at::Tensor> pre_resnet::tensors() const {
   return out;
 }
 
-void start(pre_resnet& network, std::uint64_t seed) {
+std::int64_t pre_resnet::classes() const { return linear_->bias.size(0); }
+
+std::vector<at::Tensor> pre_resnet::gradients() const {
+  std::vector<at::Tensor> out;
+  for (at::Tensor parameter : parameters()) {
+    if (!parameter.grad().defined()) parameter.mutable_grad() = at::zeros_like(parameter.detach());
+    out.push_back(parameter.grad());
+  }
+  return out;
+}
+
+void start(pre_resnet& network, std::uint64_t seed, double variance) {
   for (const auto& named : network.named_parameters()) {
     at::Tensor values = named.value().detach();
     if (values.dim() == 1) {
@@ -120,7 +142,7 @@ void start(pre_resnet& network, std::uint64_t seed) {
       continue;
     }
     const auto inputs = static_cast<double>(values.numel() / values.size(0));
-    const double bound = std::sqrt(6 / inputs);  // variance bound^2 / 3
+    const double bound = std::sqrt(3 * variance / inputs);  // variance bound^2 / 3
     subfed::random_stream stream(seed, 0, 0, "first values of " + named.key());
     auto* out = values.data_ptr<float>();
     for (std::int64_t i = 0; i < values.numel(); ++i) {

@@ -30,10 +30,17 @@ enum class norm_mode {
   given     // by moments measured before
 };
 
+/// A factor for each channel of each group, (C, 1, 1): FedDrop's 1 / p.
+struct channel_factors {
+  std::vector<at::Tensor> stream;
+  std::vector<at::Tensor> inner;
+};
+
 struct forward_pass {
   norm_mode mode = norm_mode::batch;
   network_moments* moments = nullptr;  // written in mode measure, read in mode given
   double scale = 1;                    // of each convolution's result: 1 / capacity in training
+  const channel_factors* factors = nullptr;  // of what the relus let through
 };
 
 /// Pre-activation ResNet for 28 x 28 grey images: a 5 x 5 stem of stride 4, then one block a stage,
@@ -53,6 +60,9 @@ class pre_resnet : public torch::nn::Module {
 
   /// The parameters in the order described, detached: same memory, no autograd.
   std::vector<at::Tensor> tensors() const;
+  /// Their gradients, in the same order; set to 0 where there is none yet.
+  std::vector<at::Tensor> gradients() const;
+  std::int64_t classes() const;
 
  private:
   struct layer;
@@ -64,9 +74,11 @@ class pre_resnet : public torch::nn::Module {
   std::shared_ptr<layer> linear_;
 };
 
-/// First values: weights uniform with the variance 2 / inputs, from a random stream of the seed and
-/// the tensor's name; batch norm weights 1; every bias 0. The same bits on every platform.
-void start(pre_resnet& network, std::uint64_t seed);
+/// First values: weights uniform with the variance `variance` / inputs, from a random stream of the
+/// seed and the tensor's name; batch norm weights 1; every bias 0. The same bits on every platform.
+///
+/// Pre  The network is on the CPU.
+void start(pre_resnet& network, std::uint64_t seed, double variance = 2);
 
 /// Throws  failure when module and description differ in number, name, order or shape of tensors.
 void check_match(const pre_resnet& network, const architecture& described);

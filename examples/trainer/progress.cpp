@@ -4,22 +4,16 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <utility>
 
 namespace trainer {
 
-live_line::live_line(std::span<const method> methods, std::span<const subfed::capacity> capacities,
-                     std::int64_t rounds)
-    : rounds_(rounds) {
-  for (const method& m : methods) {
-    names_.push_back(m.name);
-    // Convolutions cost the square of the share, and every step has its fixed costs.
-    double work = 0;
-    for (const subfed::capacity c : capacities) {
-      const double share = m.common_share ? m.common_share(capacities).value() : c.value();
-      work += 0.4 + 0.6 * share * share;
-    }
-    work_.push_back(work);
-  }
+live_line::live_line(std::vector<std::string> methods, std::int64_t rounds)
+    : names_(std::move(methods)), rounds_(rounds) {}
+
+void live_line::done_before(std::size_t method, std::int64_t rounds) {
+  shown_method_ = method;
+  rounds_before_ += rounds;
 }
 
 void live_line::show(std::size_t method, std::int64_t round, double train_loss,
@@ -36,15 +30,13 @@ void live_line::show(std::size_t method, std::int64_t round, double train_loss,
 }
 
 double live_line::seconds_left(std::size_t method, std::int64_t round) const {
-  double done = 0, all = 0;
-  for (std::size_t m = 0; m < work_.size(); ++m) {
-    all += work_[m];
-    if (m < method) done += work_[m];
-  }
-  done += work_[method] * static_cast<double>(round) / static_cast<double>(rounds_);
+  const std::int64_t done = static_cast<std::int64_t>(method) * rounds_ + round;
+  const std::int64_t all = static_cast<std::int64_t>(names_.size()) * rounds_;
+  const std::int64_t here = done - rounds_before_;
+  if (here <= 0) return 0;
   const auto elapsed =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  return elapsed * (all - done) / done;
+  return elapsed * static_cast<double>(all - done) / static_cast<double>(here);
 }
 
 }  // namespace trainer

@@ -5,11 +5,9 @@
 #include <chrono>
 #include <common/rewritten_line.hpp>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <vector>
 
-#include "method.hpp"
 #include "result.hpp"
 
 namespace trainer {
@@ -18,18 +16,19 @@ namespace trainer {
 /// evaluation.
 class live_line {
  public:
-  live_line(std::span<const method> methods, std::span<const subfed::capacity> capacities,
-            std::int64_t rounds);
+  live_line(std::vector<std::string> methods, std::int64_t rounds);
 
   /// `method` counts from 0; `on_test` is null in rounds without an evaluation.
   void show(std::size_t method, std::int64_t round, double train_loss, const evaluation* on_test);
+  /// Rounds of a method that were done in an earlier run: they took no time of this one.
+  void done_before(std::size_t method, std::int64_t rounds);
 
  private:
   double seconds_left(std::size_t method, std::int64_t round) const;
 
   std::vector<std::string> names_;
-  std::vector<double> work_;  // of each method, in an arbitrary unit
   std::int64_t rounds_;
+  std::int64_t rounds_before_ = 0;
   std::size_t shown_method_ = 0;
   std::string accuracy_ = "-";
   common::rewritten_line line_;

@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: MIT
 #include "federation.hpp"
 
+#include <cmath>
+#include <fstream>
+#include <string>
 #include <subfed/philox.hpp>
+#include <utility>
 #include <vector>
 
 // LibTorch defines CHECK, too.
 #define DOCTEST_CONFIG_NO_SHORT_MACRO_NAMES
 #include <doctest/doctest.h>
+
+#include <common/tests/message_of.hpp>
+#include <common/tests/temporary_folder.hpp>
 
 namespace {
 
@@ -28,32 +35,30 @@ trainer::dataset easy_images(std::int64_t count) {
 trainer::options small_settings() {
   trainer::options out;
   out.rounds = 6;
-  out.clients = 20;
-  out.participation = 0.5;
+  out.cohort.seed = 1;
+  out.cohort.clients = 20;
+  out.cohort.participation = 0.5;
+  out.cohort.mix.classes = {{1.0, 1}, {0.5, 1}, {subfed::capacity::ratio(1, 16), 1}};
   out.labels = 2;
   out.samples = 20;
   out.batch = 10;
   out.eval_every = 3;
-  for (const char* text : {"1", "1/2", "1/16"}) {
-    out.capacities.push_back({text, trainer::parse_capacity(text)});
-  }
+  out.checkpoint_every = 0;
   return out;
 }
 
 trainer::federation small_federation(const trainer::options& settings) {
   const trainer::dataset train = easy_images(400), test = easy_images(200);
-  trainer::partition_plan plan;
-  plan.seed = settings.seed;
-  plan.clients = settings.clients;
-  plan.labels_each = settings.labels;
-  plan.samples_each = settings.samples;
-  plan.capacities = settings.capacity_values();
   return {at::kCPU, trainer::device_data(train, at::kCPU), trainer::device_data(test, at::kCPU),
-          trainer::partition(train.labels, plan)};
+          trainer::partition(train.labels, {.seed = settings.seed(),
+                                            .clients = settings.cohort.clients,
+                                            .labels_each = settings.labels,
+                                            .dirichlet = settings.dirichlet,
+                                            .samples_each = settings.samples})};
 }
 
-trainer::method_result run(const char* name, const trainer::options& settings,
-                           std::size_t workers) {
+trainer::method_result run(const std::string& name, const trainer::options& settings,
+                           std::size_t workers = 2) {
   trainer::settle_process();
   const trainer::federation all = small_federation(settings);
   trainer::pool pool(workers, trainer::settle_thread);
@@ -61,22 +66,132 @@ trainer::method_result run(const char* name, const trainer::options& settings,
                       [](const trainer::round_report&) {});
 }
 
+void check_same(const trainer::method_result& a, const trainer::method_result& b) {
+  DOCTEST_CHECK(a.history.size() == b.history.size());
+  for (std::size_t i = 0; i < a.history.size(); ++i) {
+    DOCTEST_INFO(a.method << ", entry " << i);
+    DOCTEST_CHECK(a.history[i].round == b.history[i].round);
+    DOCTEST_CHECK(a.history[i].on_test.loss == b.history[i].on_test.loss);
+    DOCTEST_CHECK(a.history[i].on_test.accuracy == b.history[i].on_test.accuracy);
+    DOCTEST_CHECK(a.history[i].on_test.local_accuracy == b.history[i].on_test.local_accuracy);
+    DOCTEST_CHECK(a.history[i].train_loss == b.history[i].train_loss);
+  }
+  DOCTEST_CHECK(a.by_all.nodes == b.by_all.nodes);
+  DOCTEST_CHECK(a.by_partial.nodes == b.by_partial.nodes);
+  DOCTEST_CHECK(a.each.parameters == b.each.parameters);
+  DOCTEST_CHECK(a.each.flops == b.each.flops);
+}
+
+/// Settings under which every part of the program has something to do.
+std::vector<std::pair<std::string, trainer::options>> everything() {
+  std::vector<std::pair<std::string, trainer::options>> out;
+  for (const trainer::named_method& m : trainer::all_methods()) {
+    out.emplace_back(m.name.name, small_settings());
+  }
+  trainer::options distilled = small_settings();
+  distilled.distillation = true;
+  distilled.absent = trainer::absent_classes::minus_infinity;
+  out.emplace_back("fjord", distilled);
+  trainer::options by_batch = small_settings();
+  by_batch.drop_by = trainer::thresholds::batch;
+  by_batch.absent = trainer::absent_classes::trained;
+  out.emplace_back("feddrop", by_batch);
+  trainer::options by_element = small_settings();
+  by_element.weights = trainer::weight_rule::both;
+  by_element.weights_by_element = true;
+  by_element.server_scale = 2;
+  by_element.overlap = 0.5;
+  by_element.dirichlet = 0.5;
+  by_element.schedule = trainer::lr_schedule::cosine;
+  out.emplace_back("fedrolex", by_element);
+  for (const auto rule : {trainer::server_rule::sgd, trainer::server_rule::adagrad,
+                          trainer::server_rule::adam, trainer::server_rule::yogi}) {
+    trainer::options with_step = small_settings();
+    with_step.server = rule;
+    with_step.seeds = subfed::seed_policy::pool(3);
+    with_step.weights = trainer::weight_rule::updates;
+    with_step.divide_by = subfed::divisor::cohort;
+    with_step.server_step = 1.5;
+    with_step.cohort.capacities = subfed::assignment::redrawn;
+    out.emplace_back("federated-dropout", with_step);
+  }
+  return out;
+}
+
 }  // namespace
 
 DOCTEST_TEST_CASE("results do not depend on the number of threads, bit for bit") {
-  const trainer::options settings = small_settings();
-  for (const trainer::method& m : trainer::all_methods()) {
-    const auto a = run(m.name.c_str(), settings, 1), b = run(m.name.c_str(), settings, 3);
+  for (const auto& [name, settings] : everything()) {
+    const auto a = run(name, settings, 1), b = run(name, settings, 3);
     DOCTEST_CHECK(a.history.size() == 2);
-    DOCTEST_CHECK(b.history.size() == 2);
-    for (std::size_t i = 0; i < a.history.size(); ++i) {
-      DOCTEST_INFO(m.name << ", entry " << i);
-      DOCTEST_CHECK(a.history[i].on_test.loss == b.history[i].on_test.loss);
-      DOCTEST_CHECK(a.history[i].on_test.accuracy == b.history[i].on_test.accuracy);
-      DOCTEST_CHECK(a.history[i].on_test.local_accuracy == b.history[i].on_test.local_accuracy);
-      DOCTEST_CHECK(a.history[i].train_loss == b.history[i].train_loss);
-    }
+    DOCTEST_CHECK(std::isfinite(a.last().loss));
+    DOCTEST_CHECK(std::isfinite(a.history[1].train_loss));
+    check_same(a, b);
   }
+}
+
+DOCTEST_TEST_CASE(
+    "a run that goes on from a checkpoint gives what an unbroken one gives, bit for bit") {
+  const temporary_folder folder;
+  for (auto [name, settings] : everything()) {
+    settings.identity = "{\"of\":\"" + name + "\"}";
+    settings.rounds = 5;
+    settings.eval_every = 2;
+    const auto unbroken = run(name, settings);
+
+    // An evaluation and a checkpoint that do not fall together: the loss in between is kept.
+    settings.out = folder.path().string();
+    settings.checkpoint_every = 3;
+    trainer::options interrupted = settings;
+    struct stop {};
+    try {
+      trainer::settle_process();
+      trainer::pool pool(2, trainer::settle_thread);
+      trainer::run(trainer::find_method(name), interrupted, small_federation(interrupted), pool,
+                   [](const trainer::round_report& r) {
+                     if (r.round == 4) throw stop{};
+                   });
+      DOCTEST_FAIL("the run was not interrupted");
+    } catch (const stop&) {
+    }
+    settings.resume = true;
+    std::int64_t first_seen = 0, reports = 0;
+    trainer::pool pool(2, trainer::settle_thread);
+    const auto resumed =
+        trainer::run(trainer::find_method(name), settings, small_federation(settings), pool,
+                     [&](const trainer::round_report& r) {
+                       if (reports++ == 0) first_seen = r.round;
+                     });
+    DOCTEST_CHECK(first_seen == 3);
+    DOCTEST_CHECK(reports == 3);  // what was read, and rounds 4 and 5
+    check_same(unbroken, resumed);
+
+    // A finished run is read, not trained again.
+    reports = 0;
+    const auto finished =
+        trainer::run(trainer::find_method(name), settings, small_federation(settings), pool,
+                     [&](const trainer::round_report&) { ++reports; });
+    DOCTEST_CHECK(reports == 1);
+    check_same(unbroken, finished);
+  }
+}
+
+DOCTEST_TEST_CASE("a checkpoint of another run is refused, and names what differs") {
+  const temporary_folder folder;
+  trainer::options settings = small_settings();
+  settings.rounds = 1;
+  settings.checkpoint_every = 1;
+  settings.out = folder.path().string();
+  settings.identity = R"({"lr":0.05,"seed":1})";
+  run("heterofl", settings);
+  settings.resume = true;
+  settings.identity = R"({"lr":0.05,"seed":2})";
+  DOCTEST_CHECK(message_of([&] { run("heterofl", settings); }) ==
+                (folder.path() / "heterofl.safetensors").string() +
+                    " was made with another --seed (1) than this run has (2); without --resume the "
+                    "run begins anew.");
+  std::ofstream(folder.path() / "fedavg.safetensors") << "not a checkpoint";
+  DOCTEST_CHECK_THROWS(run("fedavg", settings));
 }
 
 DOCTEST_TEST_CASE("easy images are learnt") {
@@ -84,7 +199,10 @@ DOCTEST_TEST_CASE("easy images are learnt") {
   settings.labels = 10;
   settings.rounds = 20;
   settings.eval_every = 20;
-  DOCTEST_CHECK(run("fedavg-largest", settings, 2).last().accuracy > 0.9);
+  for (const char* name : {"fedavg", "fedprox", "scaffold", "unidrop"}) {
+    DOCTEST_INFO(std::string(name));
+    DOCTEST_CHECK(run(name, settings).last().accuracy > 0.9);
+  }
 }
 
 DOCTEST_TEST_CASE("coverage is what theory says") {
@@ -93,30 +211,30 @@ DOCTEST_TEST_CASE("coverage is what theory says") {
   trainer::options settings = small_settings();
   settings.rounds = 64;
   settings.eval_every = 64;
-  settings.clients = 3;
-  settings.participation = 1;
+  settings.cohort.clients = 3;
+  settings.cohort.participation = 1;
   settings.labels = 10;
   settings.samples = 10;
 
-  const auto rolling = run("fedrolex", settings, 2);
+  const auto rolling = run("fedrolex", settings);
   // Of 64 nodes, clients hold 64, 32 and 4: each node 64 + 32 + 4 times in 64 rounds.
   DOCTEST_CHECK(rolling.by_all.nodes == std::vector<std::int64_t>(64, 100));
   DOCTEST_CHECK(rolling.by_partial.nodes == std::vector<std::int64_t>(64, 36));
   DOCTEST_CHECK(rolling.by_partial.summary.unseen == 0);
 
-  const auto fixed = run("heterofl", settings, 2);
+  const auto fixed = run("heterofl", settings);
   DOCTEST_CHECK(fixed.by_partial.summary.unseen_share == 0.5);
   DOCTEST_CHECK(fixed.by_partial.nodes[0] == 128);
   DOCTEST_CHECK(fixed.by_partial.nodes[4] == 64);
   DOCTEST_CHECK(fixed.by_partial.nodes[32] == 0);
 
-  const auto bound = run("fedavg-smallest", settings, 2);
+  const auto bound = run("fedavg-smallest", settings);
   DOCTEST_CHECK(!bound.by_partial.any_client);
   DOCTEST_CHECK(bound.by_all.summary.min == 3 * 64);
   DOCTEST_CHECK(bound.server_parameters < rolling.server_parameters / 100);
 }
 
-DOCTEST_TEST_CASE("the learning rate falls in steps") {
+DOCTEST_TEST_CASE("the learning rate falls as the schedule says") {
   trainer::options settings = small_settings();
   settings.rounds = 100;
   settings.lr = 1;
@@ -124,4 +242,10 @@ DOCTEST_TEST_CASE("the learning rate falls in steps") {
   DOCTEST_CHECK(trainer::learning_rate(settings, 49) == 1);
   DOCTEST_CHECK(trainer::learning_rate(settings, 50) == doctest::Approx(0.1));
   DOCTEST_CHECK(trainer::learning_rate(settings, 75) == doctest::Approx(0.01));
+  settings.schedule = trainer::lr_schedule::constant;
+  DOCTEST_CHECK(trainer::learning_rate(settings, 99) == 1);
+  settings.schedule = trainer::lr_schedule::cosine;
+  DOCTEST_CHECK(trainer::learning_rate(settings, 0) == 1);
+  DOCTEST_CHECK(trainer::learning_rate(settings, 25) == doctest::Approx(0.8535534));
+  DOCTEST_CHECK(trainer::learning_rate(settings, 50) == doctest::Approx(0.5));
 }

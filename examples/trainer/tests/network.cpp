@@ -101,6 +101,13 @@ struct whole_network {
   }
 };
 
+subfed::submodel drawn(const architecture& net, const char* name, const subfed::draw_key& key) {
+  const trainer::options settings;
+  const auto method = trainer::find_method(name).make(settings, net);
+  return subfed::draw(
+      net.net, [&](const subfed::site& where) { return method->nodes(where); }, key);
+}
+
 }  // namespace
 
 DOCTEST_TEST_CASE("module and description agree on names, order and shapes") {
@@ -126,8 +133,7 @@ DOCTEST_TEST_CASE("a client's network computes what the masked whole network com
     for (const double share : {1.0, 0.5, 0.3, 0.25, 0.125, 0.0625}) {
       for (const std::uint64_t round : {0u, 1u, 50u, 63u}) {  // windows that wrap, too
         const subfed::submodel part =
-            subfed::draw(whole.net.net, trainer::find_method(name).scheme,
-                         {.seed = 5, .round = round, .client = 3, .capacity = share});
+            drawn(whole.net, name, {.seed = 5, .round = round, .client = 3, .capacity = share});
         pre_resnet client(whole.net.channels(part));
         subfed::slice<float>(whole.module.tensors(), part, client.tensors());
         network_moments moments;
@@ -154,8 +160,7 @@ DOCTEST_TEST_CASE("with everything held, masking changes nothing") {
   const at::Tensor expected = whole.module.forward(x, {norm_mode::given, &whole.moments, 1});
   DOCTEST_CHECK(at::allclose(masked_forward(whole.module, whole.net, full, whole.moments, x),
                              expected, 1e-4, 1e-5));
-  const subfed::submodel half =
-      subfed::draw(whole.net.net, trainer::find_method("heterofl").scheme, {.capacity = 0.5});
+  const subfed::submodel half = drawn(whole.net, "heterofl", {.capacity = 0.5});
   DOCTEST_CHECK(!at::allclose(masked_forward(whole.module, whole.net, half, whole.moments, x),
                               expected, 1e-2, 1e-2));
 }
@@ -183,4 +188,58 @@ DOCTEST_TEST_CASE("first values follow from the seed and are bounded") {
   const at::Tensor stem = of_a[0];  // 25 inputs
   DOCTEST_CHECK(stem.abs().max().item<double>() <= std::sqrt(6.0 / 25));
   DOCTEST_CHECK(stem.std().item<double>() == doctest::Approx(std::sqrt(2.0 / 25)).epsilon(0.1));
+}
+
+DOCTEST_TEST_CASE("a factor of a channel is one of the weights that read it") {
+  const whole_network whole;
+  const torch::NoGradGuard no_grad;
+  const at::Tensor x = images(8);
+  const auto factors_of = [&](subfed::group_id g) {
+    return at::rand({whole.net.net[g].extent, 1, 1}) + 0.5;
+  };
+  trainer::channel_factors factors;
+  for (const auto g : whole.net.stream) factors.stream.push_back(factors_of(g));
+  for (const auto g : whole.net.inner) factors.inner.push_back(factors_of(g));
+
+  pre_resnet other(trainer::full_size());
+  network_moments moments;
+  for (const auto& m : whole.moments) moments.push_back({m.mean.clone(), m.variance.clone()});
+  const auto from = whole.module.tensors(), to = other.tensors();
+  for (std::size_t t = 0; t < to.size(); ++t) to[t].copy_(from[t]);
+  for (const auto& named : other.named_parameters()) {
+    at::Tensor w = named.value().detach();
+    if (named.key() == "block1.conv1.weight") w *= factors.stream[0];
+    if (named.key() == "block1.conv2.weight") w *= factors.inner[0];
+    if (named.key() == "block2.conv1.weight") w *= factors.stream[0];
+    if (named.key() == "block2.shortcut.weight") w *= factors.stream[0];
+    if (named.key() == "block2.conv2.weight") w *= factors.inner[1];
+    if (named.key() == "linear.weight") w *= factors.stream[1].view({-1});
+  }
+  // The moments of what the blocks pass on change with the weights: measured anew on both sides.
+  network_moments ours, theirs;
+  whole.module.forward(x, {norm_mode::measure, &ours, 1, &factors});
+  other.forward(x, {norm_mode::measure, &theirs, 1});
+  const at::Tensor with_factors = whole.module.forward(x, {norm_mode::given, &ours, 1, &factors});
+  DOCTEST_CHECK(
+      at::allclose(with_factors, other.forward(x, {norm_mode::given, &theirs, 1}), 1e-4, 1e-4));
+  DOCTEST_CHECK(!at::allclose(with_factors, whole.module.forward(x, {norm_mode::given, &ours, 1}),
+                              1e-2, 1e-2));
+}
+
+DOCTEST_TEST_CASE("first values have the variance that is asked for") {
+  pre_resnet plain(trainer::full_size()), narrow(trainer::full_size());
+  trainer::start(plain, 1);
+  trainer::start(narrow, 1, 0.5);
+  const auto a = plain.tensors(), b = narrow.tensors();
+  for (std::size_t t = 0; t < a.size(); ++t) {
+    if (a[t].dim() > 1) DOCTEST_CHECK(at::allclose(a[t], 2 * b[t], 1e-6));
+  }
+}
+
+DOCTEST_TEST_CASE("the operations of an image are counted layer by layer") {
+  const architecture net = trainer::describe(trainer::full_size());
+  // conv1, block1 (7 x 7), block2 (4 x 4, from 32 to 64 channels), linear.
+  const std::int64_t expected =
+      49 * 25 * 32 + 2 * 49 * 9 * 32 * 32 + 16 * (9 * 32 * 64 + 9 * 64 * 64 + 32 * 64) + 64 * 10;
+  DOCTEST_CHECK(net.work.count(subfed::submodel::full(net.net)) == expected);
 }

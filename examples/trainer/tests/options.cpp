@@ -421,6 +421,8 @@ TEST_CASE("an identity tells runs with other results apart, and no others") {
   for (const auto& line : others) CHECK(parsed(line).identity != identity);
   CHECK(parsed({"--capacity-mix", "1, 1/2"}).identity ==
         parsed({"--capacity-mix", "1,1/2"}).identity);
+  CHECK(parsed({"--widths", " 1/2, 1"}).identity == parsed({"--widths", "1/2,1"}).identity);
+  CHECK(parsed({"--decay-at", ".5, 0.75"}).identity == identity);
 }
 
 TEST_CASE("the command line goes before the file") {

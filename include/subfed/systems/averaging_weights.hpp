@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -82,6 +83,11 @@ class update_counts {
   /// Of a tensor, row-major.
   const std::vector<std::uint32_t>& of(tensor_id tensor) const {
     static_cast<void>(net_[tensor]);  // refuses a foreign tensor
+    return counts_[tensor.number()];
+  }
+  /// What a checkpoint has to keep, and to put back.
+  std::span<std::uint32_t> counts(tensor_id tensor) {
+    static_cast<void>(net_[tensor]);
     return counts_[tensor.number()];
   }
   const model& parent() const noexcept { return net_; }

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+/// Simple Ensemble Averaging: R blocks of the server's model, each a model of a client's size; the
+/// server's answer is the mean of their outputs. [Cheng, Alg. 2, Sec. 3] Weights between blocks are 0
+/// and stay so.
+#include <subfed/adapt/torch.hpp>
+#include <subfed/draw.hpp>
+#include <subfed/systems/ensemble.hpp>
+
+#include <cmath>
+
+#include "list.hpp"
+
+namespace trainer::methods {
+namespace {
+
+class ensemble_method : public method {
+ public:
+  ensemble_method(const options& settings, const architecture& net) : method(settings, net) {
+    members_.by = subfed::ensemble_members::assignment::drawn;
+    members_.count = settings.members;
+    if (members_.count == 0) {
+      const double share = smallest_capacity(settings).value() / settings.server_scale;
+      members_.count = static_cast<std::int64_t>(std::ceil(1 / share - 1e-9));
+    }
+  }
+
+  subfed::index_set nodes(const subfed::site& where) const override {
+    return subfed::ensemble_block{members_}(where);
+  }
+  /// A member is a whole model: nothing is scaled.
+  std::unique_ptr<client_side> client(const turn&) const override {
+    return std::make_unique<masked_client>(settings().absent, 1);
+  }
+  void start(const tensor_list& globals) const override {
+    const std::vector<subfed::submodel> all = judged();
+    subfed::clear_unheld<float>(described().net, all, globals);
+  }
+  std::vector<subfed::submodel> judged() const override {
+    std::vector<subfed::submodel> out;
+    for (std::int64_t r = 0; r < members_.count; ++r) {
+      const subfed::ensemble_block fixed{{members_.count}};
+      out.push_back(
+          subfed::draw(described().net, fixed, {.client = static_cast<std::uint64_t>(r)}));
+    }
+    return out;
+  }
+
+ private:
+  subfed::ensemble_members members_;
+};
+
+}  // namespace
+
+made ensemble(const options& settings, const architecture& described) {
+  return std::make_unique<ensemble_method>(settings, described);
+}
+
+}  // namespace trainer::methods

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: MIT
+/// FedDrop and UniDrop: channels are dropped by thresholds that all clients share. UniDrop keeps
+/// every channel with one probability; FedDrop finds new ones after each round, from how alike the
+/// updates of each channel are, within the same budget of FLOPs. [FedDrop, 3]
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <subfed/adapt/torch.hpp>
+#include <subfed/draw.hpp>
+#include <subfed/systems/feddrop.hpp>
+#include <subfed/systems/feddrop_budget.hpp>
+#include <subfed/systems/feddrop_optimizer.hpp>
+#include <subfed/systems/nested.hpp>
+#include <subfed/systems/trajectory_similarity.hpp>
+
+#include "list.hpp"
+#include "narrowed_network.hpp"
+
+namespace trainer::methods {
+namespace {
+
+/// S = {n : t_n < p[n]}; where that is empty the node of the smallest threshold, as a convolution
+/// needs a channel.
+subfed::index_set kept_nodes(const subfed::keep_probabilities& keep, std::uint64_t step,
+                             const subfed::site& where) {
+  subfed::index_set set = subfed::sync_dropout{keep, step}(where);
+  if (set.size() != 0) return set;
+  std::int64_t least = 0;
+  const auto threshold = [&](std::int64_t n) {
+    return subfed::sync_threshold(where.seed, where.round, step, where.group, n);
+  };
+  for (std::int64_t n = 1; n < where.extent; ++n) {
+    if (threshold(n) < threshold(least)) least = n;
+  }
+  return subfed::index_set(where.extent, {&least, 1});
+}
+
+class dropping_client : public client_side {
+ public:
+  dropping_client(const options& settings, const architecture& described,
+                  const subfed::keep_probabilities& keep)
+      : settings_(settings), described_(described), keep_(keep) {}
+
+  at::Tensor gradient(const turn& own, const batch& samples) override {
+    if (settings_.drop_by == thresholds::round) {
+      return loss_of(*own.network, own.part, samples);  // what was sent is what is kept
+    }
+    const auto scheme = [&](const subfed::site& where) {
+      return kept_nodes(keep_, samples.step, where);
+    };
+    const subfed::submodel kept = subfed::draw(described_.net, scheme, own.key);
+    const narrowed_network narrow(*own.network, described_, subfed::within(kept, own.part));
+    const at::Tensor loss = loss_of(narrow.network(), kept, samples);
+    narrow.hand_gradients_over();
+    return loss;
+  }
+
+ private:
+  at::Tensor loss_of(const pre_resnet& network, const subfed::submodel& kept,
+                     const batch& samples) const {
+    const auto factors_of = [&](subfed::group_id group) {
+      const std::vector<double> scale = subfed::keep_scale(keep_, kept, group);
+      return at::tensor(scale, at::kFloat).view({-1, 1, 1}).to(samples.images.device());
+    };
+    channel_factors factors;
+    for (const subfed::group_id g : described_.stream) factors.stream.push_back(factors_of(g));
+    for (const subfed::group_id g : described_.inner) factors.inner.push_back(factors_of(g));
+    const at::Tensor logits =
+        network.forward(samples.images, {norm_mode::batch, nullptr, 1, &factors});
+    const at::Tensor loss = masked_loss(logits, samples, settings_.absent);
+    loss.backward();
+    return loss.detach();
+  }
+
+  const options& settings_;
+  const architecture& described_;
+  const subfed::keep_probabilities& keep_;
+};
+
+class unidrop_method : public method {
+ public:
+  unidrop_method(const options& settings, const architecture& net)
+      : method(settings, net),
+        budget_(subfed::expected_flops(net.net, net.work), settings.flops_ratio),
+        start_(net.net, budget_.constant_start()) {}
+
+  subfed::index_set nodes(const subfed::site& where) const override {
+    if (settings().drop_by == thresholds::batch) return subfed::index_set::full(where.extent);
+    return kept_nodes(keep_of(where.client), 0, where);
+  }
+  std::unique_ptr<client_side> client(const turn& own) const override {
+    return std::make_unique<dropping_client>(settings(), described(), keep_of(own.who->number));
+  }
+  weight_rule weights() const override { return weight_rule::examples; }
+  /// [FedDrop, Theorem 1]
+  double start_variance() const override { return 2 * budget_.constant_start(); }
+
+ protected:
+  virtual const subfed::keep_probabilities& keep_of(std::uint64_t) const { return start_; }
+  const subfed::flops_budget& budget() const { return budget_; }
+  const subfed::keep_probabilities& constant() const { return start_; }
+
+ private:
+  subfed::flops_budget budget_;
+  subfed::keep_probabilities start_;
+};
+
+class feddrop_method : public unidrop_method {
+ public:
+  using unidrop_method::unidrop_method;
+
+  void end_round(std::span<const turn> cohort, const tensor_list& before) override {
+    std::vector<subfed::trajectory<float>> updates;
+    std::vector<host_copy> values;
+    for (const turn& t : cohort) values.emplace_back(t.network->tensors());
+    std::vector<subfed::keep_probabilities> keep;
+    for (std::size_t c = 0; c < cohort.size(); ++c) {
+      const turn& t = cohort[c];
+      keep.push_back(keep_of(t.who->number));
+      updates.push_back(
+          {t.part, values[c].tensors(), keep.back(), static_cast<double>(t.who->samples.size())});
+    }
+    auto alike = subfed::similarity_of<float>(described().net, before, updates);
+    const double total = alike.total();
+    if (!(total > 0)) return;  // nobody moved
+    alike.scale(1 / total);    // mu is for an objective about 1
+    subfed::optimize_keep(alike, budget(), keep);
+    for (std::size_t c = 0; c < cohort.size(); ++c) {
+      keep_.insert_or_assign(cohort[c].who->number, keep[c]);
+    }
+  }
+
+  tensor_map state() const override {
+    tensor_map out;
+    for (const auto& [number, keep] : keep_) {
+      out[fmt::format("keep.{}", number)] =
+          at::tensor(std::vector<double>(keep.values().begin(), keep.values().end()), at::kDouble);
+    }
+    return out;
+  }
+  void restore(const tensor_map& kept) override {
+    for (const auto& [name, values] : kept) {
+      subfed::keep_probabilities keep = constant();
+      keep.assign({values.data_ptr<double>(), static_cast<std::size_t>(values.numel())});
+      keep_.insert_or_assign(std::stoull(name.substr(name.find('.') + 1)), keep);
+    }
+  }
+
+ protected:
+  const subfed::keep_probabilities& keep_of(std::uint64_t client) const override {
+    const auto at = keep_.find(client);
+    return at == keep_.end() ? constant() : at->second;
+  }
+
+ private:
+  std::map<std::uint64_t, subfed::keep_probabilities> keep_;  // of those that have been asked
+};
+
+}  // namespace
+
+made unidrop(const options& settings, const architecture& described) {
+  return std::make_unique<unidrop_method>(settings, described);
+}
+made feddrop(const options& settings, const architecture& described) {
+  return std::make_unique<feddrop_method>(settings, described);
+}
+
+}  // namespace trainer::methods

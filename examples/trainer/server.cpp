@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: MIT
+#include "server.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <subfed/adapt/span.hpp>
+#include <subfed/adapt/torch.hpp>
+#include <subfed/average_cohort.hpp>
+#include <subfed/cuda/device_view.hpp>
+#include <subfed/draw.hpp>
+#include <subfed/model_slice.hpp>
+#include <utility>
+
+#include "failure.hpp"
+#include "host_copy.hpp"
+
+namespace trainer {
+namespace {
+
+channel_counts server_channels(const named_method& which, const options& settings) {
+  if (const auto share = which.common_share(settings)) return narrowed(full_size(), *share);
+  return widened(full_size(), settings.server_scale);
+}
+
+/// The pool as an executor of the library.
+struct pool_executor {
+  pool& workers;
+  template <class F>
+  void parallel_for(std::int64_t n, F&& f) const {
+    workers.run(static_cast<std::size_t>(n),
+                [&](std::size_t i) { f(static_cast<std::int64_t>(i)); });
+  }
+};
+
+subfed::weighting weighting_of(weight_rule rule) {
+  switch (rule) {
+    case weight_rule::kept_size:
+      return subfed::weighting::kept_size;
+    case weight_rule::updates:
+      return subfed::weighting::updates;
+    case weight_rule::both:
+      return subfed::weighting::both;
+    default:
+      return subfed::weighting::none;
+  }
+}
+
+}  // namespace
+
+server::server(const named_method& which, const options& settings, at::Device device, pool& workers)
+    : settings_(settings),
+      workers_(workers),
+      device_(device),
+      homogeneous_(which.common_share(settings).has_value()),
+      described_(describe(server_channels(which, settings))),
+      method_(which.make(settings, described_)),
+      network_(described_.channels(subfed::submodel::full(described_.net))),
+      step_(make_server_step(settings, described_.net)) {
+  check_match(network_, described_);
+  trainer::start(network_, settings.seed(), method_->start_variance());
+  method_->start(network_.tensors());
+  if (device.is_cuda()) cuda_.emplace(described_.net);
+  network_.to(device);
+}
+
+std::vector<turn> server::cut(std::span<const subfed::cohort_member> cohort,
+                              const std::vector<client>& clients, std::uint64_t round) {
+  const auto scheme = [&](const subfed::site& where) { return method_->nodes(where); };
+  const tensor_list globals = network_.tensors();
+  std::vector<turn> turns;
+  for (const subfed::cohort_member& member : cohort) {
+    const double share = homogeneous_ ? 1 : member.capacity.value() / settings_.server_scale;
+    const subfed::draw_key key{
+        .seed = settings_.seed(), .round = round, .client = member.client, .capacity = share};
+    turns.push_back({&clients[static_cast<std::size_t>(member.client)], key,
+                     subfed::draw(described_.net, scheme, key)});
+  }
+  workers_.run(turns.size(), [&](std::size_t i) {
+    turn& own = turns[i];
+    own.network = std::make_shared<pre_resnet>(described_.channels(own.part));
+    own.side = method_->client(own);
+    if (!cuda_) subfed::slice<float>(globals, own.part, own.network->tensors());
+  });
+  if (cuda_) {
+    std::vector<subfed::submodel> parts;
+    std::vector<subfed::tensor_views<float>> locals;
+    for (const turn& t : turns) {
+      t.network->to(device_);
+      parts.push_back(t.part);
+      locals.push_back(subfed::cuda::device_views<float>(t.network->tensors()));
+    }
+    cuda_->slice(subfed::cuda::device_views<const float>(globals), parts, locals);
+  }
+  return turns;
+}
+
+void server::average(std::span<turn> cohort) {
+  const host_copy old(network_.tensors());
+  const tensor_list before = copies(old.tensors());
+  if (step_) step_->begin(before);
+
+  std::vector<subfed::submodel> parts;
+  for (const turn& t : cohort) {
+    const subfed::index_set labels(described_.net[described_.classes].extent, t.who->labels);
+    parts.push_back(settings_.absent == absent_classes::trained
+                        ? t.part
+                        : t.part.restricted(described_.classes, labels));
+    ++rounds_[t.who->number];
+  }
+  if (settings_.weights_by_element) {
+    average_by_element(parts, cohort);
+  } else {
+    average_where_it_lies(parts, cohort);
+  }
+
+  if (step_) {
+    const host_copy now(network_.tensors());
+    step_->finish(parts, now.tensors());
+    now.put_back();
+  }
+  method_->end_round(cohort, before);
+}
+
+double server::weight_of(const turn& own) {
+  weight_rule rule = settings_.weights;
+  if (rule == weight_rule::by_method) rule = method_->weights();
+  if (rule == weight_rule::examples) return static_cast<double>(own.who->samples.size());
+  return subfed::client_weight(weighting_of(rule), own.part, rounds_[own.who->number]);
+}
+
+void server::average_where_it_lies(std::span<const subfed::submodel> parts,
+                                   std::span<turn> cohort) {
+  const subfed::average_options options{.divide_by = settings_.divide_by,
+                                        .step = settings_.server_step};
+  const tensor_list globals = network_.tensors();
+  std::vector<subfed::update<float>> updates;
+  for (std::size_t c = 0; c < cohort.size(); ++c) {
+    const tensor_list own = cohort[c].network->tensors();
+    updates.push_back(
+        {parts[c],
+         cuda_ ? subfed::tensor_views<const float>(subfed::cuda::device_views<const float>(own))
+               : subfed::tensor_views<const float>(own),
+         weight_of(cohort[c])});
+  }
+  if (cuda_) {
+    cuda_->average(updates, subfed::cuda::device_views<float>(globals), options);
+  } else {
+    subfed::average_cohort<float>(described_.net, updates, globals, options,
+                                  pool_executor{workers_});
+  }
+}
+
+void server::average_by_element(std::span<const subfed::submodel> parts, std::span<turn> cohort) {
+  const subfed::weighting by = weighting_of(settings_.weights);
+  subfed::element_weighted_average<float> mean(described_.net);
+  for (std::size_t c = 0; c < cohort.size(); ++c) {
+    auto& counts = updates_.try_emplace(cohort[c].who->number, described_.net).first->second;
+    counts.record(parts[c]);
+    const host_copy own(cohort[c].network->tensors());
+    const auto weights = subfed::element_weights(by, parts[c], counts);
+    std::vector<subfed::tensor_view<const double>> views;
+    for (std::size_t t = 0; t < weights.size(); ++t) {
+      views.emplace_back(weights[t].data(), parts[c].extents(subfed::tensor_id(t)));
+    }
+    mean.add(parts[c], own.tensors(), subfed::tensor_views<const double>(views));
+  }
+  const host_copy globals(network_.tensors());
+  mean.finish(globals.tensors());
+  globals.put_back();
+}
+
+std::vector<std::shared_ptr<pre_resnet>> server::judged() const {
+  const host_copy globals(network_.tensors());
+  std::vector<std::shared_ptr<pre_resnet>> out;
+  for (const subfed::submodel& part : method_->judged()) {
+    out.push_back(std::make_shared<pre_resnet>(described_.channels(part)));
+    subfed::slice<float>(globals.tensors(), part, out.back()->tensors());
+    out.back()->to(device_);
+  }
+  return out;
+}
+
+void server::keep(checkpoint& in) const {
+  const host_copy globals(network_.tensors());
+  tensor_map named, rounds, updates;
+  for (std::size_t t = 0; t < globals.tensors().size(); ++t) {
+    named[described_.net.tensors()[t].name] = globals.tensors()[t];
+  }
+  for (const auto& [number, count] : rounds_) {
+    rounds[std::to_string(number)] = at::full({}, static_cast<double>(count), at::kDouble);
+  }
+  for (const auto& [number, counts] : updates_) {
+    for (std::size_t t = 0; t < described_.net.tensors().size(); ++t) {
+      const auto& own = counts.of(subfed::tensor_id(t));
+      at::Tensor copy = at::empty({static_cast<std::int64_t>(own.size())}, at::kInt);
+      std::copy(own.begin(), own.end(), copy.data_ptr<int>());
+      updates[fmt::format("{}.{}", number, t)] = copy;
+    }
+  }
+  add(in, "", named);
+  add(in, "server.rounds.", rounds);
+  add(in, "server.updates.", updates);
+  add(in, "method.", method_->state());
+  if (step_) add(in, "optimizer.", step_->state());
+}
+
+void server::restore(const checkpoint& from) {
+  const tensor_list globals = network_.tensors();
+  for (std::size_t t = 0; t < globals.size(); ++t) {
+    const auto found = from.tensors.find(described_.net.tensors()[t].name);
+    if (found == from.tensors.end() || found->second.sizes() != globals[t].sizes()) {
+      throw failure(fmt::format("The checkpoint has no tensor {} of the model's shape.",
+                                described_.net.tensors()[t].name));
+    }
+    globals[t].copy_(found->second);
+  }
+  for (const auto& [number, count] : with_prefix(from, "server.rounds.")) {
+    rounds_[std::stoull(number)] = static_cast<std::int64_t>(count.item<double>());
+  }
+  for (const auto& [name, kept] : with_prefix(from, "server.updates.")) {
+    const auto dot = name.find('.');
+    auto& counts =
+        updates_.try_emplace(std::stoull(name.substr(0, dot)), described_.net).first->second;
+    const std::span<std::uint32_t> to =
+        counts.counts(subfed::tensor_id(std::stoull(name.substr(dot + 1))));
+    std::copy_n(kept.data_ptr<int>(), to.size(), to.begin());
+  }
+  method_->restore(with_prefix(from, "method."));
+  if (step_) step_->restore(with_prefix(from, "optimizer."));
+}
+
+}  // namespace trainer

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+/// The server of one method: its model, and what is done with it round after round.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <subfed/cohort_model.hpp>
+#include <subfed/systems/averaging_weights.hpp>
+#include <vector>
+
+#include "checkpoint.hpp"
+#include "device_cuda.hpp"
+#include "method.hpp"
+#include "pool.hpp"
+#include "server_step.hpp"
+
+namespace trainer {
+
+class server {
+ public:
+  /// Keeps references to settings and pool.
+  ///
+  /// Throws  failure or subfed::error for settings that the method cannot do.
+  server(const named_method& which, const options& settings, at::Device device, pool& workers);
+
+  const architecture& described() const { return described_; }
+
+  /// Cuts every client's part out of the model. The turns are in the order of the cohort.
+  std::vector<turn> cut(std::span<const subfed::cohort_member> cohort,
+                        const std::vector<client>& clients, std::uint64_t round);
+
+  /// Averages every parameter over the clients that hold it; of the output layer a client counts for
+  /// the rows of its labels only. Then the server's optimiser, and what the method does beside.
+  void average(std::span<turn> cohort);
+
+  /// Networks whose outputs are averaged when the server's model is evaluated.
+  std::vector<std::shared_ptr<pre_resnet>> judged() const;
+
+  void keep(checkpoint& in) const;
+  void restore(const checkpoint& from);
+
+ private:
+  void average_where_it_lies(std::span<const subfed::submodel> parts, std::span<turn> cohort);
+  void average_by_element(std::span<const subfed::submodel> parts, std::span<turn> cohort);
+  double weight_of(const turn& own);
+
+  const options& settings_;
+  pool& workers_;
+  at::Device device_;
+  bool homogeneous_;
+  architecture described_;
+  std::unique_ptr<method> method_;
+  pre_resnet network_;
+  std::unique_ptr<server_step> step_;
+  std::optional<cuda_server> cuda_;                         // where the device is one
+  std::map<std::uint64_t, std::int64_t> rounds_;            // in which each client has taken part
+  std::map<std::uint64_t, subfed::update_counts> updates_;  // the same by element
+};
+
+}  // namespace trainer

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: MIT
+/// Methods against each other where they must be the same, and against what they promise.
+#include "method.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <subfed/adapt/torch.hpp>
+#include <subfed/cohort_model.hpp>
+#include <subfed/philox.hpp>
+#include <subfed/systems/feddrop_budget.hpp>
+#include <vector>
+
+#include "host_copy.hpp"
+#include "server.hpp"
+#include "torch_runtime.hpp"
+
+// LibTorch defines CHECK, too.
+#define DOCTEST_CONFIG_NO_SHORT_MACRO_NAMES
+#include <doctest/doctest.h>
+
+namespace {
+
+/// A server and clients with random images, run for some rounds without evaluation.
+struct small_run {
+  trainer::options settings;
+  std::vector<trainer::client> clients;
+  trainer::pool workers{2, trainer::settle_thread};
+  std::unique_ptr<trainer::device_data> data;
+  std::unique_ptr<trainer::server> central;
+  std::vector<trainer::turn> turns;
+  trainer::training_plan plan{2, 4, 0.05, 0.9, 5e-4};
+
+  small_run(const std::string& name, const trainer::options& given) : settings(given) {
+    trainer::settle_process();
+    trainer::dataset images{120, 28, 28, {}, {}};
+    subfed::random_stream noise(3, 0, 0, "images");
+    for (int i = 0; i < 120; ++i) images.labels.push_back(std::uint8_t(i % 10));
+    for (int i = 0; i < 120 * 28 * 28; ++i) images.pixels.push_back(std::uint8_t(noise.below(256)));
+    data = std::make_unique<trainer::device_data>(images, at::kCPU);
+    clients = trainer::partition(
+        images.labels,
+        {.seed = 1, .clients = settings.cohort.clients, .labels_each = 2, .samples_each = 12});
+    // Weights by examples are seen when clients have different numbers of them.
+    clients[0].samples.resize(6);
+    central =
+        std::make_unique<trainer::server>(trainer::find_method(name), settings, at::kCPU, workers);
+  }
+
+  trainer::tensor_list rounds(std::uint64_t count) {
+    const subfed::cohort_model cohorts(settings.cohort);
+    for (std::uint64_t r = 0; r < count; ++r) {
+      turns = central->cut(cohorts.members(r), clients, r);
+      for (trainer::turn& t : turns) trainer::train(t, *data, plan);
+      central->average(turns);
+    }
+    trainer::checkpoint kept;
+    central->keep(kept);
+    trainer::tensor_list out;
+    for (const auto& tensor : central->described().net.tensors()) {
+      out.push_back(kept.tensors.at(tensor.name));
+    }
+    return trainer::copies(out);
+  }
+};
+
+trainer::options all_of_capacity_1() {
+  trainer::options out;
+  out.cohort.seed = 1;
+  out.cohort.clients = 6;
+  out.cohort.participation = 0.5;
+  out.cohort.mix.classes = {{1.0, 1}};
+  out.weights = trainer::weight_rule::examples;
+  return out;
+}
+
+double distance(const trainer::tensor_list& a, const trainer::tensor_list& b) {
+  double most = 0;
+  for (std::size_t t = 0; t < a.size(); ++t) {
+    most = (std::max)(most, (a[t] - b[t]).abs().max().item<double>());
+  }
+  return most;
+}
+
+trainer::tensor_list after(const std::string& name, const trainer::options& settings,
+                           std::uint64_t rounds) {
+  return small_run(name, settings).rounds(rounds);
+}
+
+}  // namespace
+
+DOCTEST_TEST_CASE("when all clients can hold everything, every scheme is FedAvg, bit for bit") {
+  const trainer::options settings = all_of_capacity_1();
+  const auto expected = after("fedavg", settings, 3);
+  for (const char* name : {"fedrolex", "heterofl", "federated-dropout", "fjord", "ensemble"}) {
+    DOCTEST_INFO(std::string(name));
+    DOCTEST_CHECK(distance(after(name, settings, 3), expected) == 0);
+  }
+  trainer::options everything = settings;
+  everything.flops_ratio = 1;
+  DOCTEST_CHECK(distance(after("unidrop", everything, 3), expected) == 0);
+  everything.proximal = 0;
+  DOCTEST_CHECK(distance(after("fedprox", everything, 3), expected) == 0);
+}
+
+DOCTEST_TEST_CASE("FedProx stays nearer to where it started") {
+  trainer::options settings = all_of_capacity_1();
+  const auto start = after("fedprox", settings, 0);
+  const double free = distance(after("fedavg", settings, 1), start);
+  settings.proximal = 2;
+  const double held = distance(after("fedprox", settings, 1), start);
+  DOCTEST_CHECK(held < 0.8 * free);
+  DOCTEST_CHECK(held > 0);
+}
+
+DOCTEST_TEST_CASE(
+    "SCAFFOLD begins as FedAvg, and its control is the mean of the clients' controls") {
+  const trainer::options settings = all_of_capacity_1();
+  DOCTEST_CHECK(distance(after("scaffold", settings, 1), after("fedavg", settings, 1)) == 0);
+  DOCTEST_CHECK(distance(after("scaffold", settings, 3), after("fedavg", settings, 3)) > 0);
+
+  small_run run("scaffold", settings);
+  for (int rounds = 0; rounds < 2; ++rounds) run.rounds(3);
+  trainer::checkpoint kept;
+  run.central->keep(kept);
+  const auto state = trainer::with_prefix(kept, "method.");
+  for (std::size_t t = 0; t < run.central->described().net.tensors().size(); ++t) {
+    at::Tensor sum = at::zeros_like(state.at("server." + std::to_string(t)));
+    for (std::int64_t c = 0; c < settings.cohort.clients; ++c) {
+      const auto own = state.find("client." + std::to_string(c) + "." + std::to_string(t));
+      if (own != state.end()) sum += own->second;
+    }
+    const at::Tensor mean = sum / static_cast<double>(settings.cohort.clients);
+    DOCTEST_CHECK(at::allclose(state.at("server." + std::to_string(t)), mean, 1e-4, 1e-5));
+  }
+}
+
+DOCTEST_TEST_CASE("a control is the mean gradient of the client's steps, with momentum too") {
+  // One client and one batch a round: without weight decay and in the first step the gradient is
+  // what SGD moved by over the learning rate.
+  trainer::options settings = all_of_capacity_1();
+  settings.cohort.clients = 1;
+  settings.cohort.participation = 1;
+  small_run run("scaffold", settings);
+  run.plan = {1, 64, 0.05, 0.9, 0};
+  const auto before = run.rounds(0), after = run.rounds(1);
+  trainer::checkpoint kept;
+  run.central->keep(kept);
+  const auto state = trainer::with_prefix(kept, "method.");
+  for (std::size_t t = 0; t < before.size(); ++t) {
+    DOCTEST_CHECK(at::allclose(state.at("client.0." + std::to_string(t)),
+                               (before[t] - after[t]) / 0.05, 1e-3, 1e-5));
+  }
+}
+
+DOCTEST_TEST_CASE("FjORD trains its widths, and distillation changes what narrow ones learn") {
+  trainer::options settings = all_of_capacity_1();
+  settings.widths = {subfed::capacity::ratio(1, 4), subfed::capacity::ratio(1, 2), 1.0};
+  const auto start = after("fjord", settings, 0), plain = after("fjord", settings, 2);
+  settings.distillation = true;
+  const auto distilled = after("fjord", settings, 2);
+  DOCTEST_CHECK(distance(plain, distilled) > 0);
+  // Channels of the narrowest width are in every step, the others are not.
+  for (const auto& trained : {plain, distilled}) {
+    const at::Tensor moved = (trained[0] - start[0]).abs().sum({1, 2, 3});
+    DOCTEST_CHECK(moved.min().item<double>() > 0);
+  }
+  settings.distilled.alpha = 0;  // the labels alone: the teacher's steps come on top
+  DOCTEST_CHECK(distance(after("fjord", settings, 2), distilled) > 0);
+}
+
+DOCTEST_TEST_CASE("the members of an ensemble never touch each other") {
+  trainer::options settings = all_of_capacity_1();
+  settings.members = 4;
+  small_run run("ensemble", settings);
+  const auto values = run.rounds(4);
+  const auto networks = run.central->judged();
+  DOCTEST_CHECK(networks.size() == 4);
+  const auto& net = run.central->described();
+  for (std::size_t t = 0; t < values.size(); ++t) {
+    if (net.net.tensors()[t].name != "block1.conv1.weight") continue;
+    for (std::int64_t i = 0; i < 32; ++i) {
+      for (std::int64_t j = 0; j < 32; ++j) {
+        const double there = values[t][i][j].abs().sum().item<double>();
+        DOCTEST_CHECK((there != 0) == (i / 8 == j / 8));
+      }
+    }
+  }
+}
+
+DOCTEST_TEST_CASE("FedDrop's probabilities part, within the budget") {
+  trainer::options settings = all_of_capacity_1();
+  settings.flops_ratio = 0.4;
+  small_run run("feddrop", settings);
+  run.rounds(4);
+  trainer::checkpoint kept;
+  run.central->keep(kept);
+  const auto state = trainer::with_prefix(kept, "method.");
+  DOCTEST_CHECK(state.size() >= 3);
+  const auto& described = run.central->described();
+  const subfed::flops_budget budget(subfed::expected_flops(described.net, described.work), 0.4);
+  std::vector<subfed::keep_probabilities> last;
+  bool parted = false;
+  for (const trainer::turn& t : run.turns) {
+    const at::Tensor p = state.at("keep." + std::to_string(t.who->number));
+    last.emplace_back(described.net);
+    last.back().assign({p.data_ptr<double>(), static_cast<std::size_t>(p.numel())});
+    parted = parted || (p.max() - p.min()).item<double>() > 0.05;
+  }
+  DOCTEST_CHECK(budget.slack(last) >= 0);
+  DOCTEST_CHECK(parted);
+}
+
+DOCTEST_TEST_CASE("what a mini-batch drops is not trained by it") {
+  // One batch a round: what its thresholds drop keeps its values but for weight decay, which is off.
+  trainer::options settings = all_of_capacity_1();
+  settings.drop_by = trainer::thresholds::batch;
+  settings.cohort.clients = 1;
+  settings.cohort.participation = 1;
+  small_run run("unidrop", settings);
+  run.plan = {1, 64, 0.05, 0, 0};
+  const auto before = run.rounds(0), after = run.rounds(1);
+  DOCTEST_CHECK(run.turns[0].part.size() == run.central->described().net.size());
+  const at::Tensor moved = (after[0] - before[0]).abs().sum({1, 2, 3});
+  const auto still = moved.eq(0).sum().item<std::int64_t>();
+  DOCTEST_CHECK(still > 0);
+  DOCTEST_CHECK(still < 32);
+}
+
+DOCTEST_TEST_CASE("weights and the server's optimiser do what their names say") {
+  trainer::options settings = all_of_capacity_1();
+  const auto by_examples = after("fedavg", settings, 2);
+  settings.weights = trainer::weight_rule::by_method;
+  DOCTEST_CHECK(distance(after("fedavg", settings, 2), by_examples) == 0);
+  settings.weights = trainer::weight_rule::none;
+  const auto equal = after("fedavg", settings, 2);
+  DOCTEST_CHECK(distance(equal, by_examples) > 0);
+  settings.weights = trainer::weight_rule::kept_size;  // all hold the same
+  DOCTEST_CHECK(distance(after("fedavg", settings, 2), equal) < 1e-6);
+  settings.weights_by_element = true;
+  DOCTEST_CHECK(distance(after("fedavg", settings, 2), equal) < 1e-6);
+  settings.weights = trainer::weight_rule::updates;
+  const auto by_element = after("fedavg", settings, 3);
+  settings.weights_by_element =
+      false;  // everybody holds everything, but label rows count by element
+  DOCTEST_CHECK(distance(after("fedavg", settings, 3), by_element) < 1e-6);
+
+  settings = all_of_capacity_1();
+  settings.server = trainer::server_rule::sgd;
+  settings.server_lr = 1;
+  settings.server_momentum = 0;
+  DOCTEST_CHECK(distance(after("fedavg", settings, 2), by_examples) < 1e-6);
+  settings.server = trainer::server_rule::yogi;
+  DOCTEST_CHECK(distance(after("fedavg", settings, 2), by_examples) > 1e-3);
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT
+#include "turn.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+#include "random_order.hpp"
+#include "torch_runtime.hpp"
+
+namespace trainer {
+namespace {
+
+/// True for the classes that the client lacks.
+at::Tensor absent_classes_of(const client& who, std::int64_t classes, at::Device device) {
+  at::Tensor absent = at::ones({classes}, at::kBool);
+  for (const std::int64_t label : who.labels) absent[label] = false;
+  return absent.to(device);
+}
+
+}  // namespace
+
+at::Tensor masked_loss(at::Tensor logits, const batch& samples, absent_classes rule) {
+  if (rule == absent_classes::zero) logits = logits.masked_fill(samples.absent, 0);
+  if (rule == absent_classes::minus_infinity)
+    logits = logits.masked_fill(samples.absent, -INFINITY);
+  return at::cross_entropy_loss(logits, samples.labels);
+}
+
+at::Tensor masked_client::gradient(const turn& own, const batch& samples) {
+  const forward_pass pass{norm_mode::batch, nullptr, scale_};
+  const at::Tensor loss = masked_loss(own.network->forward(samples.images, pass), samples, rule_);
+  loss.backward();
+  return loss.detach();
+}
+
+void train(turn& own, const device_data& data, const training_plan& plan) {
+  const std::vector<at::Tensor> gradients = own.network->gradients();
+  torch::optim::SGD optimiser(
+      own.network->parameters(),
+      torch::optim::SGDOptions(plan.lr).momentum(plan.momentum).weight_decay(plan.weight_decay));
+  subfed::random_stream stream(own.key.seed, own.key.round, own.who->number,
+                               "order of a client's samples");
+  std::vector<std::int64_t> order = own.who->samples;
+  const auto size = static_cast<std::size_t>(plan.batch);
+
+  own.side->begin(own);
+  at::Tensor total;  // stays on the device: reading it would make every step wait
+  std::uint64_t steps = 0;
+  double way = 0, speed = 0;
+  batch samples;
+  for (std::int64_t epoch = 0; epoch < plan.epochs; ++epoch) {
+    shuffle(order, stream);
+    for (std::size_t from = 0; from < order.size(); from += size) {
+      const std::span<const std::int64_t> chosen(order.data() + from,
+                                                 (std::min)(size, order.size() - from));
+      samples.images = data.images(chosen);
+      samples.labels = data.labels(chosen);
+      samples.step = steps++;
+      if (!samples.absent.defined()) {
+        samples.absent =
+            absent_classes_of(*own.who, own.network->classes(), samples.labels.device());
+      }
+      for (const at::Tensor& gradient : gradients) gradient.zero_();
+      const at::Tensor loss = own.side->gradient(own, samples);
+      optimiser.step();
+      total = total.defined() ? total + loss : loss;
+      speed = plan.momentum * speed + 1;
+      way += plan.lr * speed;
+    }
+  }
+  own.side->end(own, way);
+  own.loss = total.item<double>() / static_cast<double>(steps);
+}
+
+}  // namespace trainer

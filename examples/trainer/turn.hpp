@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+/// One client's turn in a round, and its side of a method.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <subfed/capacity.hpp>
+#include <subfed/draw.hpp>
+#include <subfed/submodel.hpp>
+#include <vector>
+
+#include "network.hpp"
+#include "options.hpp"
+#include "partition.hpp"
+
+namespace trainer {
+
+struct turn;
+
+/// A mini-batch.
+struct batch {
+  at::Tensor images;
+  at::Tensor labels;
+  at::Tensor absent;       // (classes): true for those whose logits do not count
+  std::uint64_t step = 0;  // of the client's steps in this round
+};
+
+/// What a client does in its turn beside SGD. Made for one turn; called on one worker thread.
+class client_side {
+ public:
+  virtual ~client_side() = default;
+
+  /// Before the first step: the turn's network is as it was sent.
+  virtual void begin(const turn&) {}
+  /// Adds the gradient of a batch's loss to the gradients of the turn's network, which are 0, and
+  /// returns the loss.
+  virtual at::Tensor gradient(const turn&, const batch&) = 0;
+  /// After the last step. `way` is how far SGD has gone for a constant gradient of 1: learning rate
+  /// times steps, more with momentum.
+  virtual void end(const turn&, double way) { static_cast<void>(way); }
+};
+
+struct turn {
+  const client* who;
+  subfed::draw_key key;  // seed, round, client, share of the server's model
+  subfed::submodel part;
+  std::shared_ptr<pre_resnet> network = {};  // as it was sent, then as it was trained
+  std::unique_ptr<client_side> side = {};
+  double loss = 0;
+};
+
+/// Cross entropy with the logits of absent classes set to 0 or left out. [HeteroFL]
+at::Tensor masked_loss(at::Tensor logits, const batch& samples, absent_classes rule);
+
+/// The plain client: masked cross entropy, each convolution's result times `scale`.
+class masked_client : public client_side {
+ public:
+  masked_client(absent_classes rule, double scale) : rule_(rule), scale_(scale) {}
+  at::Tensor gradient(const turn& own, const batch& samples) override;
+
+ private:
+  absent_classes rule_;
+  double scale_;
+};
+
+struct training_plan {
+  std::int64_t epochs = 1;
+  std::int64_t batch = 16;
+  double lr = 0.05;  // in this round
+  double momentum = 0.9;
+  double weight_decay = 5e-4;
+};
+
+class device_data;
+
+/// Trains a turn's network in place with SGD and notes the mean loss over the batches.
+///
+/// Numerics  The order of samples follows from the turn's key, whichever thread this runs on.
+void train(turn& own, const device_data& data, const training_plan& plan);
+
+}  // namespace trainer
