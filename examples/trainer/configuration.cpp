@@ -68,7 +68,9 @@ void read_configuration(const std::filesystem::path& path, std::span<field> fiel
   const auto typed = [&](auto at) {
     return at != fields.end() && at->from == origin::command_line;
   };
-  for (const auto& [key, value] : values.items()) {
+  for (const auto& item : values.items()) {  // Clang 14 captures no structured binding
+    const std::string& key = item.key();
+    const json& value = item.value();
     const auto at = find(key);
     if (at == fields.end()) {
       throw failure(fmt::format(

@@ -25,15 +25,16 @@ struct field {
   bool is_given() const { return from != origin::standard; }
 };
 
-/// Reads a file into the fields. Those of the command line stay, and so do those that exclude one of
-/// the command line.
+/// Reads a file into the fields. Those of the command line stay, and so do those that exclude one
+/// of the command line.
 ///
 /// Throws  failure that names the file, and the key where it is about one: when the file cannot be
-///         read, is no JSON object, has a key of no field, or a value that the variable cannot hold.
+///         read, is no JSON object, has a key of no field, or a value that a variable cannot hold.
 void read_configuration(const std::filesystem::path& path, std::span<field> fields);
 
-/// The fields that are wanted as a JSON object, in their order: pretty text, or one line.
 enum class layout { pretty, compact };
+
+/// The fields that are wanted as a JSON object, in their order: pretty text, or one line.
 std::string write_configuration(std::span<const field> fields, layout how,
                                 const std::function<bool(std::string_view)>& wanted);
 

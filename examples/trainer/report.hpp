@@ -28,8 +28,8 @@ void write_csv(const method_result& result, const std::filesystem::path& folder)
 /// Throws  failure naming the file that cannot be written.
 void write_costs(std::span<const method_result> results, const std::filesystem::path& folder);
 
-/// Writes picture.gp and has gnuplot make picture.svg of it. Returns the picture's path, or an empty
-/// one where gnuplot is not installed or fails.
+/// Writes picture.gp and has gnuplot make picture.svg of it. Returns the picture's path, or an
+/// empty one where gnuplot is not installed or fails.
 std::filesystem::path draw_picture(std::span<const method_result> results,
                                    const std::string& subtitle,
                                    const std::filesystem::path& folder);

@@ -143,8 +143,8 @@ TEST_CASE("a large alpha gives all labels alike, a small one a label nearly alon
 }
 
 TEST_CASE("counts of labels have the mean and the variance of a Dirichlet mixture") {
-  // n draws by proportions from Dir(alpha, .. alpha) on 10 labels: mean n / 10, and with A = 10 alpha
-  // variance n 0.1 0.9 (n + A) / (1 + A).
+  // n draws by proportions from Dir(alpha, .. alpha) on 10 labels: mean n / 10, and with A =
+  // 10 alpha variance n 0.1 0.9 (n + A) / (1 + A).
   const auto labels = labels_of(14000);
   const std::int64_t clients = 2000;
   const double n = 50;
