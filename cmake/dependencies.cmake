@@ -5,6 +5,7 @@
 # commit is fetched, unless FETCHCONTENT_FULLY_DISCONNECTED forbids that. Everything else is
 # optional: what is not installed is left out and named in one line.
 
+include_guard()
 include(FetchContent)
 
 FetchContent_Declare(doctest

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 # What only the tests and examples of this repository are built with. Nothing here is exported.
 
+include_guard()
+
 option(SUBFED_WERROR "Treat warnings in the tests and examples of subfed as errors" OFF)
 set(SUBFED_SANITIZE "" CACHE STRING
   "Sanitizers for the tests and examples of subfed, for instance address,undefined")

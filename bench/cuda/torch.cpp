@@ -2,7 +2,8 @@
 /// torch's index_select and index_put_ on the device, as a user without subfed would write them.
 #include "peer.hpp"
 
-#include <torch/torch.h>
+#include <torch/cuda.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <chrono>
@@ -53,7 +54,7 @@ double median_ms(int runs, F&& f) {
 
 double torch_slice_ms(const std::vector<subfed::tensor_view<float>>& globals,
                       const subfed::submodel& sub, int runs) {
-  const torch::NoGradGuard no_grad;
+  const at::NoGradGuard no_grad;
   std::vector<at::Tensor> tensors;
   std::vector<std::vector<at::Tensor>> nodes;
   for (std::size_t t = 0; t < globals.size(); ++t) {
@@ -73,7 +74,7 @@ double torch_slice_ms(const std::vector<subfed::tensor_view<float>>& globals,
 
 double torch_average_ms(const subfed::model& net, const std::vector<subfed::update<float>>& updates,
                         const std::vector<subfed::tensor_view<float>>& globals, int runs) {
-  const torch::NoGradGuard no_grad;
+  const at::NoGradGuard no_grad;
   const std::size_t tensors = net.tensors().size();
   std::vector<std::vector<std::vector<at::Tensor>>> nodes(updates.size());
   for (std::size_t u = 0; u < updates.size(); ++u) {
