@@ -4,6 +4,7 @@
 #include <cuda/alignments.hpp>
 #include <cuda/emulation.hpp>
 #include <support/average_properties.hpp>
+#include <support/far_memory.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -250,6 +251,48 @@ TEST_CASE("sums are row-major whatever the layout of the global tensor") {
   for (int r = 0; r < 4; ++r) {
     for (int c = 0; c < 8; ++c) CHECK(global.data()[r + 4 * c] == static_cast<float>(8 * r + c));
   }
+}
+
+TEST_CASE("elements more than 2^31 apart are averaged") {
+  constexpr std::int64_t apart = (std::int64_t{1} << 31) + 64;
+  const support::far_memory memory(static_cast<std::size_t>(4 * apart) * sizeof(float));
+  if (memory.data() == nullptr) return;
+  float* const global = reinterpret_cast<float*>(memory.data());
+  float* const local = global + 2 * apart;
+  subfed::model net;
+  const auto nodes = net.group("nodes", 4);
+  net.tensor("x", {2, nodes});
+  local[apart] = 5;
+  local[apart + 1] = 6;
+  global[apart] = 7;
+  const std::vector<subfed::update<float>> updates{
+      {subfed::submodel(net, {subfed::index_set(4, {3, 1})}),
+       {tensor_view<const float>(local, {2, 2}, {apart, 1})},
+       2}};
+  std::int64_t wide = 0;
+  by_threads<float>(net, updates, {tensor_view<float>(global, {2, 4}, {apart, 1})}, {},
+                    order::backwards, wide);
+  CHECK(global[apart] == 7);
+  CHECK(global[apart + 1] == 6);
+  CHECK(global[apart + 3] == 5);
+}
+
+TEST_CASE("an average of a dimension of 2^31 nodes that is cut in several runs is refused") {
+  constexpr std::int64_t extent = std::int64_t{1} << 31;
+  subfed::model net;
+  const auto nodes = net.group("nodes", extent);
+  net.tensor("far", {nodes});
+  float element = 0;  // plans look at no element
+  const subfed::submodel sub(net, {subfed::index_set(extent, {0, extent - 1})});
+  const tensor_views<const float> local{{&element, {2}}};
+  const std::vector<kernels::average_part<float>> parts{{&sub, 1, &local}};
+  CHECK_THROWS_WITH_AS(
+      kernels::average_plan<float>(net, tensor_views<float>{{&element, {extent}}},
+                                   std::span<const kernels::average_part<float>>(parts), nullptr,
+                                   kernels::rule_of({}, 1)),
+      "subfed: cuda: tensor 'far' has a cut dimension of 2147483648 elements, expected at most "
+      "2^31 - 1",
+      subfed::error);
 }
 
 TEST_CASE("adding one client after the other and finishing gives the bits of selective_average") {

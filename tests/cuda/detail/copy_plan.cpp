@@ -7,10 +7,12 @@
 #include <oracle.hpp>
 #include <subfed/slice.hpp>
 #include <support/cohorts.hpp>
+#include <support/far_memory.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -254,6 +256,58 @@ TEST_CASE("a job has the blocks that its packs fill, and each block is its own")
       CHECK(blocks.jobs().size() == static_cast<std::size_t>(first + count));
     }
   }
+}
+
+TEST_CASE("elements more than 2^31 apart are copied") {
+  constexpr std::int64_t apart = (std::int64_t{1} << 31) + 64;
+  const support::far_memory memory(static_cast<std::size_t>(4 * apart) * sizeof(float));
+  if (memory.data() == nullptr) return;
+  float* const global = reinterpret_cast<float*>(memory.data());
+  float* const local = global + 2 * apart;
+  subfed::model net;
+  const auto nodes = net.group("nodes", 4);
+  net.tensor("x", {2, nodes});
+  const subfed::submodel sub(net, {subfed::index_set(4, {3, 1})});
+  global[apart + 1] = 5;
+  global[apart + 3] = 6;
+  kernels::copy_plan<direction::slice, float, float> plan(net);
+  plan.add(sub, tensor_views<const float>{{global, {2, 4}, {apart, 1}}},
+           tensor_views<float>{{local, {2, 2}, {apart, 1}}});
+  const auto call = plan.finish();
+  emulation::launch<float, float>(call, plan.bytes(), kernels::assign{}, order::forwards);
+  CHECK(local[apart] == 6);
+  CHECK(local[apart + 1] == 5);
+}
+
+TEST_CASE("a dimension of 2^31 nodes is cut in one run, and refused in several") {
+  constexpr std::int64_t extent = std::int64_t{1} << 31;
+  subfed::model net;
+  const auto nodes = net.group("nodes", extent);
+  net.tensor("far", {nodes});
+  float element = 0;  // plans look at no element
+  const auto message_of = [&](const subfed::index_set& set) -> std::string {
+    kernels::copy_plan<direction::slice, float, float> plan(net);
+    try {
+      plan.add(subfed::submodel(net, {set}), tensor_views<const float>{{&element, {extent}}},
+               tensor_views<float>{{&element, {set.size()}}});
+    } catch (const subfed::error& error) {
+      return error.what();
+    }
+    return "nothing was thrown";
+  };
+  CHECK(message_of(subfed::index_set::window(extent, extent - 2, 2)) == "nothing was thrown");
+  CHECK(message_of(subfed::index_set(extent, {0, extent - 1})) ==
+        "subfed: cuda: tensor 'far' has a cut dimension of 2147483648 elements, expected at most "
+        "2^31 - 1");
+}
+
+TEST_CASE("more blocks than a launch can have are refused") {
+  kernels::block_list blocks;
+  blocks.add(3, 1);
+  CHECK_THROWS_WITH_AS(blocks.add(std::int64_t{1} << 62, 1),
+                       "subfed: cuda: one launch is to have more than 2^31 - 1 blocks",
+                       subfed::error);
+  CHECK(blocks.jobs().size() == 3);
 }
 
 TEST_CASE("one submodel of many clients is described once") {

@@ -217,6 +217,55 @@ TEST_CASE("one update after the other gives the bits of the host's selective_ave
   }
 }
 
+TEST_CASE("the streaming average refuses what it cannot do, and nothing is added then") {
+  gpu::stream stream;
+  subfed::cuda::workspace memory(room);
+  subfed::model net;
+  const auto nodes = net.group("nodes", 4);
+  net.tensor("x", {nodes});
+  const subfed::submodel sub(net, {subfed::index_set(4, {0, 3})});
+  const gpu::memory<double> sums(4);
+  const tensor_view<double> seen(sums.data(), {4});
+  using mean_type = subfed::cuda::selective_average<float>;
+  CHECK(message_of([&] { mean_type(net, tensor_view<double>(sums.data(), {3})); }) ==
+        "subfed: cuda: the sums of an average are 3 doubles, expected 4 without gaps");
+  CHECK(message_of([&] { mean_type(net, tensor_view<double>(sums.data(), {4}, {2})); }) ==
+        "subfed: cuda: the sums of an average are 4 doubles, expected 4 without gaps");
+  double on_host[4] = {};
+  CHECK(message_of([&] { mean_type(net, tensor_view<double>(on_host, {4})); }) ==
+        "subfed: cuda::average: the sums' tensor 'sums' is in host memory, expected on CUDA device "
+        "0");
+  CHECK(message_of(
+            [&] { mean_type(net, seen, {.on_non_finite = subfed::non_finite::skip_element}); }) ==
+        "subfed: cuda: selective_average does not offer non_finite::skip_element on a device; "
+        "prepare_average does");
+  for (const auto policy : {subfed::non_finite::refuse, subfed::non_finite::skip_client}) {
+    CHECK(message_of([&] {
+            mean_type(net, seen, {.on_non_finite = policy});
+          }).starts_with("subfed: cuda: non_finite::refuse and skip_client need the elements"));
+  }
+
+  mean_type mean(net, seen);
+  const gpu::memory<float> local(std::vector<float>{1, 2}), global(std::vector<float>{7, 7, 7, 7});
+  std::vector<float> elsewhere{5, 6};
+  const tensor_views<const float> update{tensor_view<const float>(local.data(), {2})};
+  CHECK(message_of([&] { mean.add(sub, update, 1, memory, stream); }) ==
+        "subfed: cuda: an average is added to before clear()");
+  mean.clear(stream);
+  CHECK(message_of([&] {
+          mean.add(sub, {tensor_view<const float>(elsewhere.data(), {2})}, 1, memory, stream);
+        }) ==
+        "subfed: cuda::average: the client tensor 'x' is in host memory, expected on CUDA device "
+        "0");
+  CHECK(message_of([&] {
+          mean.add(sub, {tensor_view<const float>(local.data(), {1})}, 1, memory, stream);
+        }).find("has shape (1,), expected (2,)") != std::string::npos);
+  mean.add(sub, update, 3, memory, stream);
+  const tensor_views<float> globals{tensor_view<float>(global.data(), {4})};
+  CHECK(mean.finish(globals, memory, stream).report(stream).clients == 1);
+  CHECK(global.fetched() == std::vector<float>{1, 7, 7, 2});
+}
+
 TEST_CASE("1000 clients with the same three nodes: the host's bits, five times") {
   gpu::stream stream;
   subfed::model net;
