@@ -150,7 +150,7 @@ void add_server(command_line& line, options& o, words& w) {
            "adam or yogi.");
   line.add("server-lr", o.server_lr,
            "The learning rate of the server's optimizer; 0 takes its own.");
-  line.add("server-momentum", o.server_momentum, "The momentum of the server's sgd.");
+  line.add("server-momentum", o.server_momentum, "The momentum of the server's sgd, and beta1 of its adam and yogi.");
 }
 
 void add_methods(command_line& line, options& o, words& w, double& overlap) {
@@ -219,16 +219,16 @@ std::optional<options> parse_options(int argc, const char* const* argv,
   o.threads = (std::max)(1u, std::thread::hardware_concurrency());
   words w;
   double dirichlet = 0, overlap = 0;
-  std::string file, footer = "The methods:\n";
+  std::string file, footer = "The methods, with a star those that run unless --method is given:\n";
   for (const method_name& m : known) {
-    w.methods += (w.methods.empty() ? "" : ",") + m.name;
-    footer += fmt::format("  {:<29} {}\n", m.name, m.about);
+    if (m.by_default) w.methods += (w.methods.empty() ? "" : ",") + m.name;
+    footer += fmt::format("  {} {:<27} {}\n", m.by_default ? '*' : ' ', m.name, m.about);
   }
 
   command_line line(footer);
   line.title("Methods");
   line.add("method", w.methods,
-           "Which methods to run, separated by commas, in this order; all of them unless given.")
+           "Which methods to run, separated by commas, in this order; see below.")
       ->default_str("");
   add_clients(line, o, w, dirichlet);
   add_training(line, o, w);

@@ -94,12 +94,14 @@ using common::parse_capacity;
 
 /// A method as --help has it.
 struct method_name {
-  std::string name;   // on the command line, in tables and in file names
-  std::string about;  // one sentence
+  std::string name;        // on the command line, in tables and in file names
+  std::string about;       // one sentence
+  bool by_default = true;  // run where --method does not say which
 };
 
 /// Reads the command line, after the file of --config where there is one; empty when it asked for
-/// help, which has been printed then. Without --method all of `known` are run.
+/// help, which has been printed then. Without --method those of `known` are run that are
+/// by_default.
 ///
 /// Throws  failure for what cannot be meant; it names the option.
 std::optional<options> parse_options(int argc, const char* const* argv,

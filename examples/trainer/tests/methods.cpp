@@ -42,7 +42,7 @@ struct small_run {
         images.labels,
         {.seed = 1, .clients = settings.cohort.clients, .labels_each = 2, .samples_each = 12});
     // Weights by examples are seen when clients have different numbers of them.
-    clients[0].samples.resize(6);
+    for (trainer::client& c : clients) c.samples.resize(12 - 2 * (c.number % 4));
     central =
         std::make_unique<trainer::server>(trainer::find_method(name), settings, at::kCPU, workers);
   }
@@ -89,13 +89,15 @@ trainer::tensor_list after(const std::string& name, const trainer::options& sett
 
 }  // namespace
 
-DOCTEST_TEST_CASE("when all clients can hold everything, every scheme is FedAvg, bit for bit") {
+DOCTEST_TEST_CASE("when all clients can hold everything, every scheme is FedAvg") {
   const trainer::options settings = all_of_capacity_1();
   const auto expected = after("fedavg", settings, 3);
-  for (const char* name : {"fedrolex", "heterofl", "federated-dropout", "fjord", "ensemble"}) {
+  for (const char* name : {"heterofl", "federated-dropout", "fjord", "ensemble"}) {
     DOCTEST_INFO(std::string(name));
     DOCTEST_CHECK(distance(after(name, settings, 3), expected) == 0);
   }
+  // A window that starts elsewhere adds up channels in another order.
+  DOCTEST_CHECK(distance(after("fedrolex", settings, 3), expected) < 1e-4);
   trainer::options everything = settings;
   everything.flops_ratio = 1;
   DOCTEST_CHECK(distance(after("unidrop", everything, 3), expected) == 0);
