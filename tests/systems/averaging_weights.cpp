@@ -9,6 +9,7 @@
 #include <support/checks.hpp>
 #include <support/views.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
@@ -146,6 +147,24 @@ TEST_CASE(
   plain.finish({tensor_view<float>(two.data(), {4})});
   CHECK(one == two);
   CHECK(one[0] == 9);
+}
+
+TEST_CASE("counts can be taken out and put back") {
+  subfed::model net;
+  const auto g = net.group("g", 4);
+  const auto w = net.tensor("w", {g, 2});
+  update_counts counts(net), again(net);
+  for (std::uint64_t round = 0; round < 5; ++round) {
+    counts.record(subfed::draw(net, subfed::rolling{}, {.round = round, .capacity = 0.5}));
+  }
+  const std::vector<std::uint32_t> kept = counts.of(w);
+  std::copy(kept.begin(), kept.end(), again.counts(w).begin());
+  CHECK(again.of(w) == kept);
+  const auto sub = subfed::draw(net, subfed::rolling{}, {.round = 5, .capacity = 0.5});
+  counts.record(sub);
+  again.record(sub);
+  CHECK(again.of(w) == counts.of(w));
+  CHECK_THROWS_AS(counts.counts(subfed::tensor_id(1)), subfed::error);
 }
 
 TEST_CASE("bad weights and foreign models are refused, and the state stays") {

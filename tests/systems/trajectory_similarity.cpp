@@ -205,9 +205,15 @@ TEST_CASE("the objective is the sum of S / max, and Theorem 3: least at q = 1 fo
     const std::vector<keep_probabilities> ones(count, keep_probabilities(net));
     CHECK(std::fabs(subfed::trajectory_objective(s, ones) - s.total()) < 1e-12);
     CHECK(subfed::trajectory_objective(s, q) >= s.total() - 1e-12);
-    const double before = s.total();
+    const double before = s.total(), trace = s.trace();
+    double diagonal = 0;
+    for (std::size_t n = 0; n < nodes; ++n) {
+      for (std::size_t i = 0; i < count; ++i) diagonal += s(n, i, i);
+    }
+    CHECK(std::fabs(trace - diagonal) < 1e-12);
     s.scale(0.5);
     CHECK(std::fabs(s.total() - before / 2) < 1e-12);
+    CHECK(std::fabs(s.trace() - trace / 2) < 1e-12);
   }
 }
 

@@ -121,9 +121,9 @@ class feddrop_method : public unidrop_method {
           {t.part, values[c].tensors(), keep.back(), static_cast<double>(t.who->samples.size())});
     }
     auto alike = subfed::similarity_of<float>(described().net, before, updates);
-    const double total = alike.total();
-    if (!(total > 0)) return;  // nobody moved
-    alike.scale(1 / total);    // mu is for an objective about 1
+    const double size = alike.trace();
+    if (!(size > 0)) return;  // nobody moved
+    alike.scale(1 / size);    // mu is for an objective about 1
     subfed::optimize_keep(alike, budget(), keep);
     for (std::size_t c = 0; c < cohort.size(); ++c) {
       keep_.insert_or_assign(cohort[c].who->number, keep[c]);

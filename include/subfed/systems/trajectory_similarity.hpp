@@ -54,6 +54,15 @@ class trajectory_similarity {
     }
     return sum;
   }
+  /// Sum over n and i of S^n_ii: the size of the updates, positive wherever they point. total() is
+  /// near 0 where clients disagree.
+  double trace() const noexcept {
+    double sum = 0;
+    for (std::size_t n = 0; n < nodes_; ++n) {
+      for (std::size_t i = 0; i < clients_; ++i) sum += (*this)(n, i, i);
+    }
+    return sum;
+  }
   /// All values times a factor: the size of updates changes over a run, the barrier of Eq. 8 does
   /// not.
   void scale(double factor) noexcept {
