@@ -1,102 +1,16 @@
 // SPDX-License-Identifier: MIT
-/// FjORD: ordered dropout. A client is sent its largest width, draws a width in every step, and
-/// trains that; with --distillation a narrow width learns from the largest one. [FjORD, 3.1, 3.2]
-#include <algorithm>
-#include <cmath>
-#include <subfed/adapt/torch.hpp>
-#include <subfed/draw.hpp>
+/// FjORD: ordered dropout. A client is sent its largest width and trains it in widths. [FjORD, 3.1]
 #include <subfed/schemes/prefix.hpp>
-#include <subfed/systems/distillation.hpp>
-#include <subfed/systems/nested.hpp>
-#include <subfed/systems/ordered_dropout.hpp>
 
-#include "list.hpp"
-#include "narrowed_network.hpp"
+#include "ordered_client.hpp"
 
 namespace trainer::methods {
 namespace {
 
-/// D_P: uniform over --widths, or over the capacities that clients have.
-subfed::width_distribution widths_of(const options& settings, double server_scale) {
-  std::vector<subfed::capacity> widths = settings.widths;
-  if (widths.empty()) {
-    for (const auto& c : settings.cohort.mix.classes) {
-      widths.push_back(c.capacity.value() / server_scale);
-    }
-    std::sort(widths.begin(), widths.end(),
-              [](const auto& a, const auto& b) { return a.value() < b.value(); });
-    const auto same = [](const auto& a, const auto& b) { return a.value() == b.value(); };
-    widths.erase(std::unique(widths.begin(), widths.end(), same), widths.end());
-  }
-  return subfed::width_distribution(std::move(widths));
-}
-
-class fjord_client : public client_side {
- public:
-  fjord_client(const options& settings, const architecture& described,
-               const subfed::width_distribution& widths)
-      : settings_(settings), described_(described), widths_(widths) {}
-
-  at::Tensor gradient(const turn& own, const batch& samples) override {
-    const subfed::submodel width = subfed::draw(
-        described_.net, subfed::ordered_dropout{widths_, subfed::width_for::submodel, samples.step},
-        own.key);
-    const bool widest = width.size() == own.part.size();
-    at::Tensor teacher;
-    if (widest || settings_.distillation) {
-      teacher = own.network->forward(samples.images, pass_of(own.part));
-      const at::Tensor loss = masked_loss(teacher, samples, settings_.absent);
-      loss.backward();
-      if (widest) return loss.detach();
-    }
-    const narrowed_network narrow(*own.network, described_, subfed::within(width, own.part));
-    const at::Tensor student = narrow.network().forward(samples.images, pass_of(width));
-    const at::Tensor loss = settings_.distillation
-                                ? distil(student, teacher.detach(), samples)
-                                : masked_loss(student, samples, settings_.absent);
-    if (!settings_.distillation) loss.backward();
-    narrow.hand_gradients_over();
-    return loss.detach();
-  }
-
- private:
-  /// Each convolution's result times 1 / p.
-  forward_pass pass_of(const subfed::submodel& part) const {
-    const subfed::group_id last = described_.stream.back();
-    const auto all = static_cast<double>(described_.net[last].extent);
-    return {norm_mode::batch, nullptr, all / static_cast<double>(part.extent(last)), nullptr};
-  }
-
-  /// The loss of a narrow width that learns from the widest, and its gradient. Absent classes are
-  /// masked in both.
-  at::Tensor distil(const at::Tensor& student, const at::Tensor& teacher, const batch& samples) {
-    const auto masked = [&](const at::Tensor& logits) {
-      if (settings_.absent == absent_classes::trained) return logits;
-      const double value = settings_.absent == absent_classes::zero ? 0 : -INFINITY;
-      return logits.masked_fill(samples.absent, value);
-    };
-    const at::Tensor own = masked(student);
-    const at::Tensor own_values = own.detach().to(at::kCPU).contiguous();
-    const at::Tensor their_values = masked(teacher).to(at::kCPU).contiguous();
-    const at::Tensor labels = samples.labels.to(at::kCPU).contiguous();
-    const at::Tensor gradient = at::empty_like(own_values);
-    const double loss = subfed::distillation_loss<float>(
-        own_values, their_values,
-        {labels.data_ptr<std::int64_t>(), static_cast<std::size_t>(labels.numel())},
-        settings_.distilled, gradient);
-    own.backward(gradient.to(own.device()));
-    return at::full({}, loss, own.options()).detach();
-  }
-
-  const options& settings_;
-  const architecture& described_;
-  const subfed::width_distribution& widths_;
-};
-
 class fjord_method : public method {
  public:
   fjord_method(const options& settings, const architecture& net)
-      : method(settings, net), widths_(widths_of(settings, settings.server_scale)) {}
+      : method(settings, net), widths_(widths_of(settings)) {}
 
   subfed::index_set nodes(const subfed::site& where) const override {
     subfed::site widest = where;
@@ -104,7 +18,7 @@ class fjord_method : public method {
     return subfed::prefix::ordered()(widest);
   }
   std::unique_ptr<client_side> client(const turn&) const override {
-    return std::make_unique<fjord_client>(settings(), described(), widths_);
+    return std::make_unique<ordered_client>(settings(), described(), widths_);
   }
   weight_rule weights() const override { return weight_rule::examples; }
 

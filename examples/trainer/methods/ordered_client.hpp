@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT
+/// A client that trains in widths: FjORD's side of a method, for what any scheme has sent. [FjORD, 3.1,
+/// 3.2]
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <subfed/adapt/torch.hpp>
+#include <subfed/draw.hpp>
+#include <subfed/systems/distillation.hpp>
+#include <subfed/systems/nested.hpp>
+#include <subfed/systems/ordered_dropout.hpp>
+
+#include "list.hpp"
+#include "narrowed_network.hpp"
+
+namespace trainer::methods {
+
+/// D_P: uniform over --widths, or over the capacities that clients have.
+inline subfed::width_distribution widths_of(const options& settings) {
+  std::vector<subfed::capacity> widths = settings.widths;
+  if (widths.empty()) {
+    for (const auto& c : settings.cohort.mix.classes) {
+      widths.push_back(c.capacity.value() / settings.server_scale);
+    }
+    std::sort(widths.begin(), widths.end(),
+              [](const auto& a, const auto& b) { return a.value() < b.value(); });
+    const auto same = [](const auto& a, const auto& b) { return a.value() == b.value(); };
+    widths.erase(std::unique(widths.begin(), widths.end(), same), widths.end());
+  }
+  return subfed::width_distribution(std::move(widths));
+}
+
+/// In every step a width p is drawn, and of each group the first ceil(p K) channels that the client
+/// holds are trained. With --distillation they learn from all that it holds, which learns the labels
+/// in the same step.
+class ordered_client : public client_side {
+ public:
+  /// Keeps references.
+  ordered_client(const options& settings, const architecture& described,
+                 const subfed::width_distribution& widths)
+      : settings_(settings), described_(described), widths_(widths) {}
+
+  at::Tensor gradient(const turn& own, const batch& samples) override {
+    const subfed::submodel width = width_of_step(own, samples.step);
+    const bool widest = width.size() == own.part.size();
+    at::Tensor teacher;
+    if (widest || settings_.distillation) {
+      teacher = own.network->forward(samples.images, pass_of(own.part));
+      const at::Tensor loss = masked_loss(teacher, samples, settings_.absent);
+      loss.backward();
+      if (widest) return loss.detach();
+    }
+    const narrowed_network narrow(*own.network, described_, width);
+    const at::Tensor student = narrow.network().forward(samples.images, pass_of(width));
+    const at::Tensor loss = settings_.distillation
+                                ? distil(student, teacher.detach(), samples)
+                                : masked_loss(student, samples, settings_.absent);
+    if (!settings_.distillation) loss.backward();
+    narrow.hand_gradients_over();
+    return loss.detach();
+  }
+
+ private:
+  /// A submodel of what the client holds.
+  subfed::submodel width_of_step(const turn& own, std::uint64_t step) const {
+    const subfed::ordered_dropout drawn{widths_, subfed::width_for::submodel, step};
+    const auto first = [&](const subfed::site& where) {
+      subfed::site whole = where;
+      whole.extent = described_.net[described_.net.find_group(where.group)].extent;
+      const std::int64_t kept = drawn(whole).size();
+      return subfed::index_set::prefix(where.extent, (std::min)(kept, where.extent));
+    };
+    return subfed::draw(subfed::local_model(own.part), first, own.key);
+  }
+
+  /// Each convolution's result times 1 / p.
+  forward_pass pass_of(const subfed::submodel& part) const {
+    const subfed::group_id last = described_.stream.back();
+    const auto all = static_cast<double>(described_.net[last].extent);
+    return {norm_mode::batch, nullptr, all / static_cast<double>(part.extent(last)), nullptr};
+  }
+
+  /// The loss of a narrow width that learns from the widest, and its gradient. Absent classes are
+  /// masked in both.
+  at::Tensor distil(const at::Tensor& student, const at::Tensor& teacher, const batch& samples) {
+    const auto masked = [&](const at::Tensor& logits) {
+      if (settings_.absent == absent_classes::trained) return logits;
+      const double value = settings_.absent == absent_classes::zero ? 0 : -INFINITY;
+      return logits.masked_fill(samples.absent, value);
+    };
+    const at::Tensor own = masked(student);
+    const at::Tensor own_values = own.detach().to(at::kCPU).contiguous();
+    const at::Tensor their_values = masked(teacher).to(at::kCPU).contiguous();
+    const at::Tensor labels = samples.labels.to(at::kCPU).contiguous();
+    const at::Tensor gradient = at::empty_like(own_values);
+    const double loss = subfed::distillation_loss<float>(
+        own_values, their_values,
+        {labels.data_ptr<std::int64_t>(), static_cast<std::size_t>(labels.numel())},
+        settings_.distilled, gradient);
+    own.backward(gradient.to(own.device()));
+    return at::full({}, loss, own.options()).detach();
+  }
+
+  const options& settings_;
+  const architecture& described_;
+  const subfed::width_distribution& widths_;
+};
+
+}  // namespace trainer::methods
