@@ -65,19 +65,23 @@ checkpoint load(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   const std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   if (!file) throw failure(fmt::format("The checkpoint {} cannot be read.", path.string()));
-  const subfed::safetensors_view view(bytes);
-  checkpoint out;
-  for (const auto& [key, text] : view.metadata()) out.texts[key] = text;
-  for (const auto& [name, tensor] : view) {
-    if (tensor.holds<float>()) {
-      out.tensors[name] = read_tensor<float>(tensor, at::kFloat);
-    } else if (tensor.holds<double>()) {
-      out.tensors[name] = read_tensor<double>(tensor, at::kDouble);
-    } else {
-      out.tensors[name] = read_tensor<int>(tensor, at::kInt);
+  try {
+    const subfed::safetensors_view view(bytes);
+    checkpoint out;
+    for (const auto& [key, text] : view.metadata()) out.texts[key] = text;
+    for (const auto& [name, tensor] : view) {
+      if (tensor.holds<float>()) {
+        out.tensors[name] = read_tensor<float>(tensor, at::kFloat);
+      } else if (tensor.holds<double>()) {
+        out.tensors[name] = read_tensor<double>(tensor, at::kDouble);
+      } else {
+        out.tensors[name] = read_tensor<int>(tensor, at::kInt);
+      }
     }
+    return out;
+  } catch (const subfed::error& error) {
+    throw failure(fmt::format("The checkpoint {} is damaged: {}.", path.string(), error.what()));
   }
-  return out;
 }
 
 }  // namespace trainer

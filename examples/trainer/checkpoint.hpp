@@ -24,7 +24,7 @@ tensor_map with_prefix(const checkpoint& from, const std::string& prefix);
 /// Throws  failure when it cannot be written.
 void save(const checkpoint& kept, const std::filesystem::path& path);
 
-/// Throws  failure that names the file, or subfed::error, when it cannot be read or is no such file.
+/// Throws  failure that names the file when it cannot be read or is no such file.
 checkpoint load(const std::filesystem::path& path);
 
 }  // namespace trainer

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <numbers>
+#include <stdexcept>
 #include <subfed/cohort_model.hpp>
 #include <subfed/coverage.hpp>
 #include <subfed/coverage_text.hpp>
@@ -125,25 +126,39 @@ void check_identity(const std::filesystem::path& path, const std::string& theirs
   }
 }
 
+std::filesystem::path checkpoint_path(const named_method& which, const options& settings) {
+  return std::filesystem::path(settings.out) / (which.name.name + ".safetensors");
+}
+
+/// The checkpoint of this very run; empty where there is none.
+std::optional<checkpoint> own_checkpoint(const std::filesystem::path& path,
+                                         const options& settings) {
+  if (!std::filesystem::exists(path)) return std::nullopt;
+  checkpoint kept = load(path);
+  for (const char* text : {"identity", "progress"}) {
+    if (kept.texts.contains(text)) continue;
+    throw failure(fmt::format("{} is no checkpoint of this program.", path.string()));
+  }
+  check_identity(path, kept.texts.at("identity"), settings.identity);
+  return kept;
+}
+
 /// Reads a checkpoint into server and account; false where there is none.
 bool go_on_from(const std::filesystem::path& path, server& central, account& so_far,
                 const options& settings) {
-  if (!std::filesystem::exists(path)) return false;
-  const checkpoint kept = load(path);
-  const auto text = [&](const char* key) {
-    const auto found = kept.texts.find(key);
-    if (found == kept.texts.end()) {
-      throw failure(fmt::format("{} is no checkpoint of this program.", path.string()));
-    }
-    return found->second;
+  const auto kept = own_checkpoint(path, settings);
+  if (!kept) return false;
+  const auto damaged = [&](const std::exception& error) {
+    return failure(fmt::format("{} is damaged: {}.", path.string(), error.what()));
   };
-  check_identity(path, text("identity"), settings.identity);
   try {
-    so_far = read_account(central.described().net, text("progress"));
+    so_far = read_account(central.described().net, kept->texts.at("progress"));
+    central.restore(*kept);
   } catch (const json::exception& error) {
-    throw failure(fmt::format("{} is damaged: {}.", path.string(), error.what()));
+    throw damaged(error);
+  } catch (const std::out_of_range& error) {  // a tensor is missing
+    throw damaged(error);
   }
-  central.restore(kept);
   return true;
 }
 
@@ -187,12 +202,16 @@ double learning_rate(const options& settings, std::int64_t round) {
   return rate;
 }
 
+void check_checkpoint(const named_method& which, const options& settings) {
+  if (settings.resume) own_checkpoint(checkpoint_path(which, settings), settings);
+}
+
 method_result run(const named_method& which, const options& settings, const federation& all,
                   pool& workers, const std::function<void(const round_report&)>& report) {
   server central(which, settings, all.device, workers);
   const subfed::cohort_model cohorts(settings.cohort);
   account so_far(central.described().net);
-  const auto path = std::filesystem::path(settings.out) / (which.name.name + ".safetensors");
+  const auto path = checkpoint_path(which, settings);
   if (settings.resume && go_on_from(path, central, so_far, settings)) {
     round_report news{so_far.rounds, so_far.loss_since, {}, true};
     if (!so_far.history.empty()) news.on_test = so_far.history.back().on_test;

@@ -29,11 +29,17 @@ struct round_report {
   bool resumed = false;               // read from a checkpoint, not trained
 };
 
+/// Looks at the checkpoint that a run of the method would go on from, where there is one: a program
+/// can do so before it writes anything.
+///
+/// Throws  failure when it is damaged or of another run; it names the option that differs.
+void check_checkpoint(const named_method& which, const options& settings);
+
 /// Runs a method. Where settings ask for it, the state after some rounds is written to
 /// <out>/<method>.safetensors, and a run goes on from there: with the same results, to the bit, as
 /// one that was never interrupted.
 ///
-/// Throws  failure for a checkpoint of another run; it names the option that differs.
+/// Throws  failure as check_checkpoint does.
 method_result run(const named_method& which, const options& settings, const federation& all,
                   pool& workers, const std::function<void(const round_report&)>& report);
 

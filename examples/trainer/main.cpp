@@ -37,6 +37,7 @@ void run_all(const options& settings) {
                                                      .labels_each = settings.labels,
                                                      .dirichlet = settings.dirichlet,
                                                      .samples_each = settings.samples})};
+  for (const named_method* m : methods) check_checkpoint(*m, settings);
   prepare_folder(settings.out);
   common::write_file(std::filesystem::path(settings.out) / "config.json", settings.config);
   pool workers(static_cast<std::size_t>(settings.threads), settle_thread);

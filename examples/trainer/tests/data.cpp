@@ -2,54 +2,16 @@
 #include "data.hpp"
 
 #include <doctest/doctest.h>
-#include <zlib.h>
 
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <vector>
 
 #include <common/tests/message_of.hpp>
 #include <common/tests/temporary_folder.hpp>
 
+#include "idx_files.hpp"
+
 namespace {
-
-using bytes = std::vector<std::uint8_t>;
-
-void append_word(bytes& out, std::uint32_t word) {
-  for (int shift = 24; shift >= 0; shift -= 8) out.push_back(std::uint8_t(word >> shift & 0xFF));
-}
-
-bytes image_file(std::uint32_t count, std::uint32_t rows, std::uint32_t columns) {
-  bytes out;
-  for (const std::uint32_t word : {0x803u, count, rows, columns}) append_word(out, word);
-  for (std::uint32_t i = 0; i < count * rows * columns; ++i) {
-    out.push_back(std::uint8_t(i * 2654435761u >> 24));  // does not compress away
-  }
-  return out;
-}
-
-bytes label_file(const bytes& labels) {
-  bytes out;
-  append_word(out, 0x801);
-  append_word(out, static_cast<std::uint32_t>(labels.size()));
-  out.insert(out.end(), labels.begin(), labels.end());
-  return out;
-}
-
-void write_packed(const std::filesystem::path& path, const bytes& content) {
-  const gzFile file = gzopen(path.c_str(), "wb");
-  gzwrite(file, content.data(), static_cast<unsigned>(content.size()));
-  gzclose(file);
-}
-void write_plain(const std::filesystem::path& path, const bytes& content) {
-  std::ofstream file(path, std::ios::binary);
-  for (const std::uint8_t byte : content) file.put(static_cast<char>(byte));
-}
-bytes read_plain(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
 
 struct pair_of_files {
   temporary_folder folder;

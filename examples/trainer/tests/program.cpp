@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: MIT
+/// The program from outside: killed at any time and gone on with, made again, and refused.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <random>
+#include <sstream>
+#include <string>
+#include <subfed/adapt/safetensors.hpp>
+#include <thread>
+#include <vector>
+
+#include <common/tests/temporary_folder.hpp>
+
+#include "child_program.hpp"
+#include "idx_files.hpp"
+
+namespace {
+
+using std::filesystem::path;
+using words = std::vector<std::string>;
+
+std::string text_of(const path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+void write_text(const path& file, const std::string& text) {
+  std::ofstream(file, std::ios::binary) << text;
+}
+words split(const std::string& text, char at) {
+  words out;
+  std::istringstream in(text);
+  for (std::string piece; std::getline(in, piece, at);) out.push_back(piece);
+  return out;
+}
+words operator+(words a, const words& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+/// Every file of a folder, by name.
+std::map<std::string, std::string> files_of(const path& folder) {
+  std::map<std::string, std::string> out;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    out[entry.path().filename().string()] = text_of(entry.path());
+  }
+  return out;
+}
+/// Those that are to be the same from run to run: the CSV files without the times.
+std::map<std::string, std::string> results_in(const path& folder) {
+  auto out = files_of(folder);
+  std::erase_if(out, [](const auto& file) {
+    return !file.first.ends_with(".csv") || file.first == "costs.csv";
+  });
+  return out;
+}
+
+/// Small data, and folders for what the program writes.
+struct workplace {
+  temporary_folder folder;
+
+  workplace() { write_fashion_mnist(folder.path() / "data", 240, 40); }
+
+  path at(const std::string& name) const { return folder.path() / name; }
+
+  /// Starts the program on few clients and images.
+  child_program start(const words& arguments) const {
+    const words whole = words{SUBFED_TRAINER_PROGRAM,
+                              "--data",
+                              at("data").string(),
+                              "--clients",
+                              "6",
+                              "--participation",
+                              "0.5",
+                              "--samples",
+                              "12",
+                              "--batch",
+                              "6"} +
+                        arguments;
+    return child_program(whole, at("stdout"), at("stderr"));
+  }
+  int run(const words& arguments) const { return start(arguments).wait(); }
+  std::string printed() const { return text_of(at("stdout")); }
+  std::string errors() const { return text_of(at("stderr")); }
+};
+
+path checkpoint_in(const path& out, const std::string& method) {
+  return out / (method + ".safetensors");
+}
+
+/// The rounds behind a checkpoint; 0 where there is none. Throws for a file that is not whole.
+int rounds_in(const path& checkpoint) {
+  if (!std::filesystem::exists(checkpoint)) return 0;
+  const std::string content = text_of(checkpoint);
+  const subfed::safetensors_view view(content);
+  for (const auto& [key, text] : view.metadata()) {
+    const std::string name = "\"rounds\":";
+    const auto where = text.find(name);
+    if (key == "progress" && where != std::string::npos) {
+      return std::stoi(text.substr(where + name.size()));
+    }
+  }
+  FAIL(checkpoint.string() << " does not tell its rounds");
+  return 0;
+}
+
+/// What a killed program leaves under a final name is whole.
+void check_whole(const path& out, const std::map<std::string, std::string>& expected) {
+  if (!std::filesystem::exists(out)) return;
+  for (const auto& [name, content] : files_of(out)) {
+    CAPTURE(name);
+    if (name.ends_with(".unfinished") || name == "probe") continue;
+    if (name.ends_with(".safetensors")) {
+      CHECK_NOTHROW(rounds_in(out / name));
+    } else if (name == "config.json") {
+      CHECK(content.starts_with('{'));
+      CHECK(content.ends_with('}'));
+    } else if (name == "costs.csv" || name == "picture.gp") {
+      CHECK(content.ends_with('\n'));
+    } else {
+      REQUIRE(expected.count(name) == 1);
+      CHECK(content == expected.at(name));
+    }
+  }
+}
+
+/// A run with a checkpoint in each round and an evaluation in every second.
+struct long_run {
+  const workplace& place;
+  words methods;
+  int rounds;  // even
+  words settings;
+  std::map<std::string, std::string> expected = {};  // of a run that nobody killed
+
+  words arguments(const std::string& out, int checkpoints = 1) const {
+    std::string names;
+    for (const std::string& m : methods) names += (names.empty() ? "" : ",") + m;
+    const words own = {"--method", names, "--out", place.at(out).string()};
+    return own + settings + words{"--rounds", std::to_string(rounds), "--eval-every",
+                                  "2",        "--checkpoint-every",   std::to_string(checkpoints)};
+  }
+  void run_unbroken() {
+    REQUIRE(place.run(arguments("unbroken", 0)) == 0);
+    expected = results_in(place.at("unbroken"));
+    REQUIRE(expected.size() == 2 * methods.size());
+  }
+  /// Runs the rest: all that is behind checkpoints is not trained again, and nothing is different.
+  void finish(const std::string& out, const words& more = {}) const {
+    std::map<std::string, int> before;
+    for (const std::string& m : methods) before[m] = rounds_in(checkpoint_in(place.at(out), m));
+    REQUIRE(place.run(arguments(out) + words{"--resume"} + more) == 0);
+    const words lines = split(place.errors(), '\n');
+    for (const std::string& m : methods) {
+      CAPTURE(m);
+      const auto own = std::count_if(lines.begin(), lines.end(), [&](const std::string& line) {
+        return line.starts_with(m + " (");
+      });
+      // One that tells of the checkpoint, where it has an evaluation, and one an evaluation.
+      CHECK(own == (before[m] >= 2 ? 1 : 0) + rounds / 2 - before[m] / 2);
+      CHECK(rounds_in(checkpoint_in(place.at(out), m)) == rounds);
+    }
+    CHECK(results_in(place.at(out)) == expected);
+    for (const auto& file : files_of(place.at(out))) CHECK(!file.first.ends_with(".unfinished"));
+  }
+};
+
+/// Kills a run once a method has a checkpoint of some rounds, but not yet its last. When it was too
+/// late for that, it begins anew.
+void kill_behind(const long_run& run, const std::string& out, const std::string& method,
+                 int rounds) {
+  const path checkpoint = checkpoint_in(run.place.at(out), method);
+  for (int attempt = 0; attempt < 20; ++attempt) {
+    {
+      child_program program = run.place.start(run.arguments(out) + words{"--resume"});
+      while (rounds_in(checkpoint) < rounds && !program.has_ended()) usleep(200);
+      program.kill();
+    }
+    check_whole(run.place.at(out), run.expected);
+    const int done = rounds_in(checkpoint);
+    REQUIRE(done >= rounds);
+    if (done < run.rounds) return;
+    std::filesystem::remove(checkpoint);
+  }
+  FAIL("no run could be killed before its end");
+}
+
+/// Kills a run while it writes a method's next checkpoint, which it does into a pipe.
+void kill_in_the_midst_of(const long_run& run, const std::string& out, const std::string& method) {
+  const path checkpoint = checkpoint_in(run.place.at(out), method);
+  path unfinished = checkpoint;
+  unfinished += ".unfinished";
+  std::filesystem::remove(unfinished);
+  REQUIRE(mkfifo(unfinished.c_str(), 0600) == 0);
+  const int pipe = open(unfinished.c_str(), O_RDONLY | O_NONBLOCK);
+  REQUIRE(pipe >= 0);
+  const std::string before = text_of(checkpoint);
+
+  child_program program = run.place.start(run.arguments(out) + words{"--resume"});
+  std::size_t arrived = 0;
+  while (arrived == 0 && !program.has_ended()) {
+    pollfd wait{pipe, POLLIN, 0};
+    char some[100];
+    if (poll(&wait, 1, 10) == 1 && (wait.revents & POLLIN) != 0) {
+      arrived = static_cast<std::size_t>((std::max)(read(pipe, some, sizeof some), ssize_t(0)));
+    }
+  }
+  CHECK(program.kill());
+  close(pipe);
+  CHECK(arrived > 0);
+  CHECK(text_of(checkpoint) == before);
+  std::filesystem::remove(unfinished);
+  check_whole(run.place.at(out), run.expected);
+  // What lies there from such a run is longer than what comes in its place.
+  write_text(unfinished, std::string(10'000'000, 'x'));
+}
+
+words all_methods(const workplace& place) {
+  REQUIRE(place.run({"--help"}) == 0);
+  words out;
+  bool behind_title = false;
+  for (const std::string& line : split(place.printed(), '\n')) {
+    if (behind_title && line.size() > 4) out.push_back(line.substr(4, line.find(' ', 4) - 4));
+    behind_title = behind_title || line.starts_with("The methods");
+  }
+  REQUIRE(std::count(out.begin(), out.end(), "fedrolex") == 1);
+  REQUIRE(std::count(out.begin(), out.end(), "fedavg-smallest") == 1);
+  return out;
+}
+
+/// Fails with one line that holds a text, and prints nothing else.
+void check_refused(const workplace& place, const words& arguments, const std::string& why) {
+  CHECK(place.run(words{"--rounds", "2"} + arguments) == 1);
+  const std::string errors = place.errors();
+  CAPTURE(errors);
+  CHECK(errors.starts_with("subfed_trainer: "));
+  CHECK(errors.find(why) != std::string::npos);
+  CHECK(errors.find('\n') == errors.size() - 1);
+  CHECK(place.printed().empty());
+}
+
+}  // namespace
+
+TEST_CASE("a run that is killed behind a checkpoint of each method goes on to the same results") {
+  const workplace place;
+  long_run run{place, {"fedrolex", "scaffold", "feddrop"}, 8, {"--server-optimizer", "yogi"}};
+  run.run_unbroken();
+  kill_behind(run, "out", "fedrolex", 2);
+  kill_behind(run, "out", "scaffold", 3);
+  kill_in_the_midst_of(run, "out", "scaffold");
+  kill_behind(run, "out", "feddrop", 2);
+  run.finish("out");
+}
+
+TEST_CASE("so does one that weighs elements by how often they were sent") {
+  const workplace place;
+  long_run run{place, {"fedrolex"}, 8, {"--weighting", "both", "--weight-each", "element"}};
+  run.run_unbroken();
+  kill_behind(run, "out", "fedrolex", 3);
+  kill_in_the_midst_of(run, "out", "fedrolex");
+  run.finish("out", {"--threads", "1"});
+}
+
+TEST_CASE("and one of all methods that is killed at any time, again and again") {
+  const workplace place;
+  long_run run{place, all_methods(place), 4, {"--server-optimizer", "adam"}};
+  const auto begin = std::chrono::steady_clock::now();
+  run.run_unbroken();
+  const auto took = std::chrono::duration_cast<std::chrono::microseconds>(
+      std::chrono::steady_clock::now() - begin);
+
+  std::mt19937 random(std::random_device{}());
+  for (int kills = 0; kills < 4; ++kills) {
+    child_program program = place.start(run.arguments("out") + words{"--resume"});
+    std::this_thread::sleep_for(took * (random() % 1000) / 1000);
+    program.kill();
+    check_whole(place.at("out"), run.expected);
+  }
+  run.finish("out");
+}
+
+TEST_CASE("every method makes a line of the table, and config.json makes the run again") {
+  const workplace place;
+  const words methods = all_methods(place);
+  std::string names;
+  for (const std::string& m : methods) names += (names.empty() ? "" : ",") + m;
+  const std::string out = place.at("out").string(), other = place.at("other").string();
+  REQUIRE(place.run({"--method", names, "--rounds", "1", "--dirichlet", "0.5", "--seed", "7",
+                     "--lr", "0.1", "--capacity-mix", "1:0.5,1/8:0.5", "--out", out}) == 0);
+  const words lines = split(place.printed(), '\n');
+  for (const std::string& m : methods) {
+    CAPTURE(m);
+    CHECK(std::count_if(lines.begin(), lines.end(), [&](const std::string& line) {
+            return line.starts_with(m + " ");
+          }) == 2);  // of accuracy, and of costs
+  }
+  const auto results = results_in(out);
+  CHECK(results.size() == 2 * methods.size());
+
+  // Nothing but the program's name: all else is in the file.
+  REQUIRE(child_program({SUBFED_TRAINER_PROGRAM, "--config", out + "/config.json", "--out", other},
+                        place.at("stdout"), place.at("stderr"))
+              .wait() == 0);
+  CHECK(results_in(other) == results);
+  std::string config = text_of(path(out) / "config.json");
+  const auto where = config.find('"' + out + '"');
+  REQUIRE(where != std::string::npos);
+  config.replace(where, out.size() + 2, '"' + other + '"');
+  CHECK(text_of(path(other) / "config.json") == config);
+}
+
+TEST_CASE("what cannot be meant is refused in a line, before anything is trained or written") {
+  const workplace place;
+  const path out = place.at("out");
+  const words to = {"--out", out.string()};
+  check_refused(place, to + words{"--method", "fedsomething"}, "no method \"fedsomething\"");
+  check_refused(place, to + words{"--nonsense"}, "--nonsense");
+  check_refused(place, to + words{"--config", place.at("none.json").string()}, "none.json");
+  std::filesystem::rename(place.at("data"), place.at("elsewhere"));
+  check_refused(place, to, "is missing");
+  std::filesystem::rename(place.at("elsewhere"), place.at("data"));
+  CHECK(!std::filesystem::exists(out));
+  write_text(out, "a file");
+  check_refused(place, to, "cannot be written");
+  check_refused(place, {"--out", (out / "below").string()}, "cannot be written");
+  CHECK(text_of(out) == "a file");
+}
+
+TEST_CASE("checkpoints that are damaged or of another run are refused, and all files stay") {
+  const workplace place;
+  const path out = place.at("out"), checkpoint = checkpoint_in(out, "heterofl");
+  // The first of the methods has nothing to go on from.
+  const words both = {"--method", "fedavg,heterofl", "--out", out.string(), "--resume"};
+  REQUIRE(place.run({"--method", "heterofl", "--out", out.string(), "--rounds", "2"}) == 0);
+  const auto before = files_of(out);
+
+  check_refused(place, both + words{"--seed", "2"}, "another --seed (1) than this run has (2)");
+  CHECK(files_of(out) == before);
+
+  const std::string whole = text_of(checkpoint);
+  for (const std::string& damaged :
+       {std::string(), whole.substr(0, 1000), whole.substr(0, whole.size() - 1),
+        std::string(100'000, '\xAB')}) {
+    write_text(checkpoint, damaged);
+    check_refused(place, both, checkpoint.string());
+    CHECK(text_of(checkpoint) == damaged);
+    write_text(checkpoint, whole);
+    CHECK(files_of(out) == before);
+  }
+}
