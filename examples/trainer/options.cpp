@@ -150,7 +150,8 @@ void add_server(command_line& line, options& o, words& w) {
            "adam or yogi.");
   line.add("server-lr", o.server_lr,
            "The learning rate of the server's optimizer; 0 takes its own.");
-  line.add("server-momentum", o.server_momentum, "The momentum of the server's sgd, and beta1 of its adam and yogi.");
+  line.add("server-momentum", o.server_momentum,
+           "The momentum of the server's sgd, and beta1 of its adam and yogi.");
 }
 
 void add_methods(command_line& line, options& o, words& w, double& overlap) {
