@@ -72,17 +72,8 @@ struct workplace {
 
   /// Starts the program on few clients and images.
   child_program start(const words& arguments) const {
-    const words whole = words{SUBFED_TRAINER_PROGRAM,
-                              "--data",
-                              at("data").string(),
-                              "--clients",
-                              "6",
-                              "--participation",
-                              "0.5",
-                              "--samples",
-                              "12",
-                              "--batch",
-                              "6"} +
+    const words whole = words{SUBFED_TRAINER_PROGRAM, "--data", at("data").string()} +
+                        split("--clients 6 --participation 0.5 --samples 12 --batch 6", ' ') +
                         arguments;
     return child_program(whole, at("stdout"), at("stderr"));
   }
@@ -114,7 +105,9 @@ int rounds_in(const path& checkpoint) {
 /// What a killed program leaves under a final name is whole.
 void check_whole(const path& out, const std::map<std::string, std::string>& expected) {
   if (!std::filesystem::exists(out)) return;
-  for (const auto& [name, content] : files_of(out)) {
+  for (const auto& file : files_of(out)) {  // Clang 14 captures no structured binding
+    const auto& name = file.first;
+    const auto& content = file.second;
     CAPTURE(name);
     if (name.ends_with(".unfinished") || name == "probe") continue;
     if (name.ends_with(".safetensors")) {
@@ -162,7 +155,8 @@ struct long_run {
       const auto own = std::count_if(lines.begin(), lines.end(), [&](const std::string& line) {
         return line.starts_with(m + " (");
       });
-      // One that tells of the checkpoint, where it has an evaluation, and one an evaluation.
+      // One that tells of the checkpoint, where it has an evaluation, and one an evaluation. From 4
+      // rounds on that is less than a run from the start has.
       CHECK(own == (before[m] >= 2 ? 1 : 0) + rounds / 2 - before[m] / 2);
       CHECK(rounds_in(checkpoint_in(place.at(out), m)) == rounds);
     }
@@ -254,7 +248,7 @@ TEST_CASE("a run that is killed behind a checkpoint of each method goes on to th
   kill_behind(run, "out", "fedrolex", 2);
   kill_behind(run, "out", "scaffold", 3);
   kill_in_the_midst_of(run, "out", "scaffold");
-  kill_behind(run, "out", "feddrop", 2);
+  kill_behind(run, "out", "feddrop", 4);
   run.finish("out");
 }
 
@@ -262,7 +256,7 @@ TEST_CASE("so does one that weighs elements by how often they were sent") {
   const workplace place;
   long_run run{place, {"fedrolex"}, 8, {"--weighting", "both", "--weight-each", "element"}};
   run.run_unbroken();
-  kill_behind(run, "out", "fedrolex", 3);
+  kill_behind(run, "out", "fedrolex", 4);
   kill_in_the_midst_of(run, "out", "fedrolex");
   run.finish("out", {"--threads", "1"});
 }
