@@ -45,6 +45,8 @@ class method {
 
   /// What an update counts for, unless --weighting says otherwise.
   virtual weight_rule weights() const { return weight_rule::none; }
+  /// What an average divides by, unless --average says otherwise.
+  virtual subfed::divisor divide_by() const { return subfed::divisor::holders; }
 
   /// First values: variance times inputs of the weights; and what else there is to do with them.
   virtual double start_variance() const { return 2; }

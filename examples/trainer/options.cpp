@@ -137,7 +137,7 @@ void add_server(command_line& line, options& o, words& w) {
   line.title("Server");
   line.add("average", w.average,
            "What the sum of the updates of a parameter is divided by: the weights of its holders, "
-           "or those of the whole cohort.");
+           "those of the whole cohort, or by-method, which leaves it to the method.");
   line.add("server-step", o.server_step,
            "How far the server goes from its old parameters to the average; 1 is all of the way.");
   line.add("weighting", w.weighting,

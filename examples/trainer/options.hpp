@@ -52,7 +52,7 @@ struct options {
   absent_classes absent = absent_classes::zero;
 
   // What the server does.
-  subfed::divisor divide_by = subfed::divisor::holders;
+  std::optional<subfed::divisor> divide_by;  // empty: the method's
   double server_step = 1;
   weight_rule weights = weight_rule::by_method;
   bool weights_by_element = false;

@@ -131,8 +131,9 @@ double server::weight_of(const turn& own) {
 
 void server::average_where_it_lies(std::span<const subfed::submodel> parts,
                                    std::span<turn> cohort) {
-  const subfed::average_options options{.divide_by = settings_.divide_by,
-                                        .step = settings_.server_step};
+  const subfed::average_options options{
+      .divide_by = settings_.divide_by.value_or(method_->divide_by()),
+      .step = settings_.server_step};
   const tensor_list globals = network_.tensors();
   std::vector<subfed::update<float>> updates;
   for (std::size_t c = 0; c < cohort.size(); ++c) {

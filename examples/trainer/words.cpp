@@ -166,9 +166,11 @@ void settle(options& o, words& w, std::span<const method_name> known) {
                                    {{"zero", absent_classes::zero},
                                     {"minus-infinity", absent_classes::minus_infinity},
                                     {"trained", absent_classes::trained}});
-  o.divide_by = meant<subfed::divisor>(
-      "--average", w.average,
-      {{"holders", subfed::divisor::holders}, {"cohort", subfed::divisor::cohort}});
+  using divisor = std::optional<subfed::divisor>;
+  o.divide_by = meant<divisor>("--average", w.average,
+                               {{"by-method", std::nullopt},
+                                {"holders", subfed::divisor::holders},
+                                {"cohort", subfed::divisor::cohort}});
   o.weights = meant<weight_rule>("--weighting", w.weighting,
                                  {{"by-method", weight_rule::by_method},
                                   {"none", weight_rule::none},
@@ -192,6 +194,11 @@ void settle(options& o, words& w, std::span<const method_name> known) {
   if (o.weights_by_element && o.weights != weight_rule::kept_size &&
       o.weights != weight_rule::updates && o.weights != weight_rule::both) {
     throw failure("--weight-each element needs --weighting kept-size, updates or both.");
+  }
+  if (o.weights_by_element && (o.divide_by == subfed::divisor::cohort || o.server_step != 1)) {
+    throw failure(
+        "--weight-each element divides by the weights of an element's holders and goes all of the "
+        "way: it does not go with --average cohort or another --server-step than 1.");
   }
   check(o);
 }

@@ -13,7 +13,7 @@ namespace trainer {
 struct words {
   std::string methods, mix = "uniform", schedule = "step", decay_at = "0.5,0.75", absent = "zero";
   bool redrawn = false;
-  std::string average = "holders", weighting = "by-method", weight_each = "client";
+  std::string average = "by-method", weighting = "by-method", weight_each = "client";
   std::string server = "none", seeds = "client-and-round", widths, thresholds = "round";
 };
 

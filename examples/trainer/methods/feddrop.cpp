@@ -91,7 +91,9 @@ class unidrop_method : public method {
   std::unique_ptr<client_side> client(const turn& own) const override {
     return std::make_unique<dropping_client>(settings(), described(), keep_of(own.who->number));
   }
+  /// The mean over all clients: one that dropped a channel left it as it was. [FedDrop, Alg. 1]
   weight_rule weights() const override { return weight_rule::examples; }
+  subfed::divisor divide_by() const override { return subfed::divisor::cohort; }
   /// [FedDrop, Theorem 1]
   double start_variance() const override { return 2 * budget_.constant_start(); }
 

@@ -88,7 +88,7 @@ const std::vector<const char*> all_options = {"--method",
                                               "--weighting",
                                               "both",
                                               "--weight-each",
-                                              "element",
+                                              "client",
                                               "--server-optimizer",
                                               "yogi",
                                               "--server-lr",
@@ -196,7 +196,7 @@ TEST_CASE("each option reaches its place") {
   CHECK(o.divide_by == subfed::divisor::cohort);
   CHECK(o.server_step == 0.75);
   CHECK(o.weights == trainer::weight_rule::both);
-  CHECK(o.weights_by_element);
+  CHECK(!o.weights_by_element);  // does not go with the cohort
   CHECK(o.server == trainer::server_rule::yogi);
   CHECK(o.server_lr == 0.02);
   CHECK(o.server_momentum == 0.8);
@@ -229,6 +229,7 @@ TEST_CASE("words stand for what they say") {
   CHECK(parsed({"--absent-logits", "zero"}).absent == trainer::absent_classes::zero);
   CHECK(parsed({"--absent-logits", "trained"}).absent == trainer::absent_classes::trained);
   CHECK(parsed({"--average", "holders"}).divide_by == subfed::divisor::holders);
+  CHECK(!parsed({"--average", "by-method"}).divide_by);
   CHECK(parsed({"--weighting", "by-method"}).weights == weight_rule::by_method);
   CHECK(parsed({"--weighting", "none"}).weights == weight_rule::none);
   CHECK(parsed({"--weighting", "examples"}).weights == weight_rule::examples);
@@ -348,6 +349,10 @@ TEST_CASE("options that exclude or need another say so") {
   }
   for (const char* weighting : {"kept-size", "updates", "both"}) {
     CHECK(parsed({"--weight-each", "element", "--weighting", weighting}).weights_by_element);
+  }
+  for (const auto& [option, value] : {std::pair("--average", "cohort"), {"--server-step", "0.5"}}) {
+    CHECK(refused({"--weight-each", "element", "--weighting", "both", option, value})
+              .starts_with("--weight-each element divides by"));
   }
 }
 
