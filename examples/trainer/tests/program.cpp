@@ -243,7 +243,7 @@ void check_refused(const workplace& place, const words& arguments, const std::st
 
 TEST_CASE("a run that is killed behind a checkpoint of each method goes on to the same results") {
   const workplace place;
-  long_run run{place, {"fedrolex", "scaffold", "feddrop"}, 8, {"--server-optimizer", "yogi"}};
+  long_run run{place, {"fedrolex", "scaffold", "feddrop"}, 16, {"--server-optimizer", "yogi"}};
   run.run_unbroken();
   kill_behind(run, "out", "fedrolex", 2);
   kill_behind(run, "out", "scaffold", 3);
@@ -254,7 +254,7 @@ TEST_CASE("a run that is killed behind a checkpoint of each method goes on to th
 
 TEST_CASE("so does one that weighs elements by how often they were sent") {
   const workplace place;
-  long_run run{place, {"fedrolex"}, 8, {"--weighting", "both", "--weight-each", "element"}};
+  long_run run{place, {"fedrolex"}, 40, {"--weighting", "both", "--weight-each", "element"}};
   run.run_unbroken();
   kill_behind(run, "out", "fedrolex", 4);
   kill_in_the_midst_of(run, "out", "fedrolex");
