@@ -170,7 +170,7 @@ struct long_run {
 void kill_behind(const long_run& run, const std::string& out, const std::string& method,
                  int rounds) {
   const path checkpoint = checkpoint_in(run.place.at(out), method);
-  for (int attempt = 0; attempt < 20; ++attempt) {
+  for (int attempt = 0; attempt < 100; ++attempt) {
     {
       child_program program = run.place.start(run.arguments(out) + words{"--resume"});
       while (rounds_in(checkpoint) < rounds && !program.has_ended()) usleep(200);
