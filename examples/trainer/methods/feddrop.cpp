@@ -126,7 +126,8 @@ class feddrop_method : public unidrop_method {
     const double size = alike.trace();
     if (!(size > 0)) return;  // nobody moved
     alike.scale(1 / size);    // mu is for an objective about 1
-    subfed::optimize_keep(alike, budget(), keep);
+    // A channel that nobody has trained has no similarity that would bring it back: none goes lower.
+    subfed::optimize_keep(alike, budget(), keep, {.smallest = 0.3 * budget().constant_start()});
     for (std::size_t c = 0; c < cohort.size(); ++c) {
       keep_.insert_or_assign(cohort[c].who->number, keep[c]);
     }
