@@ -2,6 +2,7 @@
 #include "checkpoint.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <common/output.hpp>
@@ -36,6 +37,17 @@ tensor_map with_prefix(const checkpoint& from, const std::string& prefix) {
     if (name.starts_with(prefix)) out.emplace(name.substr(prefix.size()), tensor);
   }
   return out;
+}
+
+const at::Tensor& expected(const tensor_map& kept, const std::string& name, at::IntArrayRef shape,
+                           at::ScalarType type) {
+  const auto found = kept.find(name);
+  if (found == kept.end() || found->second.sizes() != shape ||
+      found->second.scalar_type() != type) {
+    throw failure(fmt::format("there is no tensor {} of shape ({}) and the right type", name,
+                              fmt::join(shape, ", ")));
+  }
+  return found->second;
 }
 
 void save(const checkpoint& kept, const std::filesystem::path& path) {

@@ -19,6 +19,10 @@ struct checkpoint {
 void add(checkpoint& to, const std::string& prefix, const tensor_map& tensors);
 tensor_map with_prefix(const checkpoint& from, const std::string& prefix);
 
+/// Throws  failure unless there is a tensor of that name, shape and type.
+const at::Tensor& expected(const tensor_map& kept, const std::string& name, at::IntArrayRef shape,
+                           at::ScalarType type);
+
 /// Writes the file, which appears complete or not at all.
 ///
 /// Throws  failure when it cannot be written.

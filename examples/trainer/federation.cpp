@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <exception>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <numbers>
-#include <stdexcept>
 #include <subfed/cohort_model.hpp>
 #include <subfed/coverage.hpp>
 #include <subfed/coverage_text.hpp>
@@ -148,16 +148,11 @@ bool go_on_from(const std::filesystem::path& path, server& central, account& so_
                 const options& settings) {
   const auto kept = own_checkpoint(path, settings);
   if (!kept) return false;
-  const auto damaged = [&](const std::exception& error) {
-    return failure(fmt::format("{} is damaged: {}.", path.string(), error.what()));
-  };
   try {
     so_far = read_account(central.described().net, kept->texts.at("progress"));
     central.restore(*kept);
-  } catch (const json::exception& error) {
-    throw damaged(error);
-  } catch (const std::out_of_range& error) {  // a tensor is missing
-    throw damaged(error);
+  } catch (const std::exception& error) {
+    throw failure(fmt::format("{} is damaged: {}.", path.string(), error.what()));
   }
   return true;
 }

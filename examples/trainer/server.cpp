@@ -12,7 +12,6 @@
 #include <subfed/model_slice.hpp>
 #include <utility>
 
-#include "failure.hpp"
 #include "host_copy.hpp"
 
 namespace trainer {
@@ -209,23 +208,23 @@ void server::keep(checkpoint& in) const {
 void server::restore(const checkpoint& from) {
   const tensor_list globals = network_.tensors();
   for (std::size_t t = 0; t < globals.size(); ++t) {
-    const auto found = from.tensors.find(described_.net.tensors()[t].name);
-    if (found == from.tensors.end() || found->second.sizes() != globals[t].sizes()) {
-      throw failure(fmt::format("The checkpoint has no tensor {} of the model's shape.",
-                                described_.net.tensors()[t].name));
-    }
-    globals[t].copy_(found->second);
+    const std::string& name = described_.net.tensors()[t].name;
+    globals[t].copy_(expected(from.tensors, name, globals[t].sizes(), at::kFloat));
   }
-  for (const auto& [number, count] : with_prefix(from, "server.rounds.")) {
-    rounds_[std::stoull(number)] = static_cast<std::int64_t>(count.item<double>());
+  const tensor_map rounds = with_prefix(from, "server.rounds.");
+  for (const auto& [number, count] : rounds) {
+    const double value = expected(rounds, number, {}, at::kDouble).item<double>();
+    rounds_[std::stoull(number)] = static_cast<std::int64_t>(value);
   }
-  for (const auto& [name, kept] : with_prefix(from, "server.updates.")) {
+  const tensor_map updates = with_prefix(from, "server.updates.");
+  for (const auto& [name, kept] : updates) {
     const auto dot = name.find('.');
     auto& counts =
         updates_.try_emplace(std::stoull(name.substr(0, dot)), described_.net).first->second;
     const std::span<std::uint32_t> to =
         counts.counts(subfed::tensor_id(std::stoull(name.substr(dot + 1))));
-    std::copy_n(kept.data_ptr<int>(), to.size(), to.begin());
+    const auto size = static_cast<std::int64_t>(to.size());
+    std::copy_n(expected(updates, name, {size}, at::kInt).data_ptr<int>(), size, to.begin());
   }
   method_->restore(with_prefix(from, "method."));
   if (step_) step_->restore(with_prefix(from, "optimizer."));

@@ -8,6 +8,8 @@
 #include <subfed/systems/server_optimizer.hpp>
 #include <utility>
 
+#include "checkpoint.hpp"
+
 namespace trainer {
 namespace {
 
@@ -29,7 +31,9 @@ class step_by : public server_step {
   }
   void restore(const tensor_map& kept) override {
     for_each_moment([&](const std::string& name, std::span<double> values) {
-      std::copy_n(kept.at(name).data_ptr<double>(), values.size(), values.begin());
+      const auto size = static_cast<std::int64_t>(values.size());
+      const at::Tensor& from = expected(kept, name, {size}, at::kDouble);
+      std::copy_n(from.data_ptr<double>(), size, values.begin());
     });
   }
 

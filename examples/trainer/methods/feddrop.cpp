@@ -13,6 +13,7 @@
 #include <subfed/systems/nested.hpp>
 #include <subfed/systems/trajectory_similarity.hpp>
 
+#include "../checkpoint.hpp"
 #include "list.hpp"
 #include "narrowed_network.hpp"
 
@@ -144,7 +145,9 @@ class feddrop_method : public unidrop_method {
   void restore(const tensor_map& kept) override {
     for (const auto& [name, values] : kept) {
       subfed::keep_probabilities keep = constant();
-      keep.assign({values.data_ptr<double>(), static_cast<std::size_t>(values.numel())});
+      const auto nodes = static_cast<std::int64_t>(keep.values().size());
+      expected(kept, name, {nodes}, at::kDouble);
+      keep.assign({values.data_ptr<double>(), keep.values().size()});
       keep_.insert_or_assign(std::stoull(name.substr(name.find('.') + 1)), keep);
     }
   }

@@ -7,6 +7,7 @@
 #include <subfed/model_slice.hpp>
 #include <subfed/systems/scaffold.hpp>
 
+#include "../checkpoint.hpp"
 #include "../host_copy.hpp"
 #include "homogeneous.hpp"
 
@@ -93,18 +94,22 @@ class scaffold_method : public homogeneous_method {
   }
   void restore(const tensor_map& kept) override {
     for (std::size_t t = 0; t < server_.size(); ++t) {
-      server_[t].copy_(kept.at(fmt::format("server.{}", t)));
+      server_[t].copy_(part(kept, "server", t));
     }
     for (std::uint64_t c = 0; c < static_cast<std::uint64_t>(settings().cohort.clients); ++c) {
       if (kept.find(fmt::format("client.{}.0", c)) == kept.end()) continue;
       tensor_list& control = clients_[c];
       for (std::size_t t = 0; t < server_.size(); ++t) {
-        control.push_back(kept.at(fmt::format("client.{}.{}", c, t)).clone());
+        control.push_back(part(kept, fmt::format("client.{}", c), t).clone());
       }
     }
   }
 
  private:
+  const at::Tensor& part(const tensor_map& kept, const std::string& whose, std::size_t t) const {
+    return expected(kept, fmt::format("{}.{}", whose, t), server_[t].sizes(), at::kFloat);
+  }
+
   tensor_list server_;                            // c
   std::map<std::uint64_t, tensor_list> clients_;  // c_i, of those that have been asked
 };

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "federation.hpp"
 
+#include "checkpoint.hpp"
+
 #include <cmath>
 #include <fstream>
+#include <set>
 #include <string>
 #include <subfed/philox.hpp>
 #include <utility>
@@ -192,6 +195,37 @@ DOCTEST_TEST_CASE("a checkpoint of another run is refused, and names what differ
                     "run begins anew.");
   std::ofstream(folder.path() / "fedavg.safetensors") << "not a checkpoint";
   DOCTEST_CHECK_THROWS(run("fedavg", settings));
+}
+
+DOCTEST_TEST_CASE("a checkpoint whose tensors do not fit is refused by name") {
+  const temporary_folder folder;
+  trainer::options settings = small_settings();
+  settings.rounds = 1;
+  settings.checkpoint_every = 1;
+  settings.out = folder.path().string();
+  settings.identity = "{}";
+  settings.server = trainer::server_rule::adam;
+  settings.weights = trainer::weight_rule::both;
+  settings.weights_by_element = true;
+  for (const std::string method : {"fedrolex", "scaffold", "feddrop"}) {
+    settings.resume = false;
+    run(method, settings);
+    settings.resume = true;
+    const auto path = folder.path() / (method + ".safetensors");
+    const trainer::checkpoint whole = trainer::load(path);
+    std::set<std::string> kinds;  // one tensor of each kind: "optimizer", "method", ..
+    for (const auto& [name, tensor] : whole.tensors) {
+      if (!kinds.insert(name.substr(0, name.find_first_of(".0123456789"))).second) continue;
+      DOCTEST_INFO(method << ", " << name);
+      trainer::checkpoint altered = whole;
+      altered.tensors[name] = at::zeros({3}, tensor.options());
+      trainer::save(altered, path);
+      const std::string message = message_of([&] { run(method, settings); });
+      DOCTEST_CHECK(message.starts_with(path.string() + " is damaged: there is no tensor "));
+      DOCTEST_CHECK(message.find(name.substr(name.rfind('.') + 1)) != std::string::npos);
+    }
+    DOCTEST_CHECK(kinds.size() >= 5);
+  }
 }
 
 DOCTEST_TEST_CASE("easy images are learnt") {
