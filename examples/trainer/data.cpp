@@ -145,6 +145,15 @@ dataset load_idx(const std::filesystem::path& images, const std::filesystem::pat
   return out;
 }
 
+std::string checksum(const data_split& data) {
+  uLong sum = crc32_z(0, nullptr, 0);
+  for (const dataset* set : {&data.train, &data.test}) {
+    sum = crc32_z(sum, set->pixels.data(), set->pixels.size());
+    sum = crc32_z(sum, set->labels.data(), set->labels.size());
+  }
+  return fmt::format("{:08x}", sum);
+}
+
 data_split load_fashion_mnist(const std::filesystem::path& folder) {
   const auto pair = [&](const char* prefix) {
     const auto images = folder / fmt::format("{}-images-idx3-ubyte.gz", prefix);

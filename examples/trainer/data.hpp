@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 #include <vector>
 
 namespace trainer {
@@ -29,6 +30,9 @@ struct data_split {
 ///         cut short, too long or damaged, a wrong magic number, counts that do not agree, or a label
 ///         that is no class.
 dataset load_idx(const std::filesystem::path& images, const std::filesystem::path& labels);
+
+/// A number that changes when images or labels do, as text.
+std::string checksum(const data_split& data);
 
 /// Reads {train,t10k}-{images-idx3,labels-idx1}-ubyte.gz from a folder.
 ///

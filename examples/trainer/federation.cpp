@@ -8,6 +8,7 @@
 #include <cmath>
 #include <exception>
 #include <filesystem>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <numbers>
 #include <subfed/cohort_model.hpp>
@@ -64,6 +65,11 @@ struct account {
   }
 };
 
+/// JSON has no NaN and no infinity: those of a run that diverged are null, and NaN when read.
+double number_of(const json& value) {
+  return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
+}
+
 std::string text_of(const account& a) {
   json history = json::array();
   for (const history_entry& e : a.history) {
@@ -87,9 +93,11 @@ account read_account(const subfed::model& net, const std::string& text) {
   account out(net);
   out.rounds = in.at("rounds");
   for (const json& e : in.at("history")) {
-    out.history.push_back({e.at(0), {e.at(1), e.at(2), e.at(3)}, e.at(4)});
+    out.history.push_back({e.at(0),
+                           {number_of(e.at(1)), number_of(e.at(2)), number_of(e.at(3))},
+                           number_of(e.at(4))});
   }
-  out.loss_since = in.at("loss since");
+  out.loss_since = number_of(in.at("loss since"));
   out.rounds_since = in.at("rounds since");
   const json& turns = in.at("turns");
   out.turns = turns.at(0), out.turns_of_parts = turns.at(1);
@@ -102,11 +110,13 @@ account read_account(const subfed::model& net, const std::string& text) {
 }
 
 void save_run(const std::filesystem::path& path, const server& central, const account& so_far,
-              const options& settings) {
+              const options& settings, const federation& all) {
   checkpoint kept;
   central.keep(kept);
-  kept.texts = {
-      {"config", settings.config}, {"identity", settings.identity}, {"progress", text_of(so_far)}};
+  kept.texts = {{"config", settings.config},
+                {"identity", settings.identity},
+                {"data", all.data_checksum},
+                {"progress", text_of(so_far)}};
   save(kept, path);
 }
 
@@ -124,33 +134,29 @@ void check_identity(const std::filesystem::path& path, const std::string& theirs
                     path.string(), option,
                     was.is_object() ? was.value(option, json()).dump() : "none", value.dump()));
   }
+  throw failure(fmt::format("{} was made with other options than this run has.", path.string()));
 }
 
 std::filesystem::path checkpoint_path(const named_method& which, const options& settings) {
   return std::filesystem::path(settings.out) / (which.name.name + ".safetensors");
 }
 
-/// The checkpoint of this very run; empty where there is none.
-std::optional<checkpoint> own_checkpoint(const std::filesystem::path& path,
-                                         const options& settings) {
-  if (!std::filesystem::exists(path)) return std::nullopt;
-  checkpoint kept = load(path);
-  for (const char* text : {"identity", "progress"}) {
+/// Reads the checkpoint of this very run into server and account; false where there is none.
+bool go_on_from(const std::filesystem::path& path, server& central, account& so_far,
+                const options& settings, const federation& all) {
+  if (!std::filesystem::exists(path)) return false;
+  const checkpoint kept = load(path);
+  for (const char* text : {"identity", "data", "progress"}) {
     if (kept.texts.contains(text)) continue;
     throw failure(fmt::format("{} is no checkpoint of this program.", path.string()));
   }
   check_identity(path, kept.texts.at("identity"), settings.identity);
-  return kept;
-}
-
-/// Reads a checkpoint into server and account; false where there is none.
-bool go_on_from(const std::filesystem::path& path, server& central, account& so_far,
-                const options& settings) {
-  const auto kept = own_checkpoint(path, settings);
-  if (!kept) return false;
+  if (kept.texts.at("data") != all.data_checksum) {
+    throw failure(fmt::format("{} was made with other images than this run has.", path.string()));
+  }
   try {
-    so_far = read_account(central.described().net, kept->texts.at("progress"));
-    central.restore(*kept);
+    so_far = read_account(central.described().net, kept.texts.at("progress"));
+    central.restore(kept);
   } catch (const std::exception& error) {
     throw failure(fmt::format("{} is damaged: {}.", path.string(), error.what()));
   }
@@ -197,8 +203,13 @@ double learning_rate(const options& settings, std::int64_t round) {
   return rate;
 }
 
-void check_checkpoint(const named_method& which, const options& settings) {
-  if (settings.resume) own_checkpoint(checkpoint_path(which, settings), settings);
+void check(const named_method& which, const options& settings, const federation& all,
+           pool& workers) {
+  server central(which, settings, all.device, workers);
+  central.check_draws();
+  if (!settings.resume) return;
+  account so_far(central.described().net);
+  go_on_from(checkpoint_path(which, settings), central, so_far, settings, all);
 }
 
 method_result run(const named_method& which, const options& settings, const federation& all,
@@ -207,10 +218,18 @@ method_result run(const named_method& which, const options& settings, const fede
   const subfed::cohort_model cohorts(settings.cohort);
   account so_far(central.described().net);
   const auto path = checkpoint_path(which, settings);
-  if (settings.resume && go_on_from(path, central, so_far, settings)) {
-    round_report news{so_far.rounds, so_far.loss_since, {}, true};
-    if (!so_far.history.empty()) news.on_test = so_far.history.back().on_test;
+  if (settings.resume && go_on_from(path, central, so_far, settings, all)) {
+    round_report news{so_far.rounds, 0, {}, true};
+    if (so_far.rounds_since > 0) {
+      news.train_loss = so_far.loss_since / static_cast<double>(so_far.rounds_since);
+    }
+    if (!so_far.history.empty()) {
+      news.on_test = so_far.history.back().on_test;
+      if (so_far.rounds_since == 0) news.train_loss = so_far.history.back().train_loss;
+    }
     report(news);
+  } else if (settings.checkpoint_every > 0) {
+    std::filesystem::remove(path);  // of an earlier run: nobody is to go on from it
   }
 
   training_plan plan{settings.local_epochs, settings.batch, settings.lr, settings.momentum,
@@ -254,7 +273,7 @@ method_result run(const named_method& which, const options& settings, const fede
       clock.lap(so_far.seconds.evaluating);
     }
     if (settings.checkpoint_every > 0 && (so_far.rounds % settings.checkpoint_every == 0 || last)) {
-      save_run(path, central, so_far, settings);
+      save_run(path, central, so_far, settings, all);
     }
     report(news);
   }

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "method.hpp"
@@ -20,6 +21,7 @@ struct federation {
   device_data train;
   device_data test;
   std::vector<client> clients;
+  std::string data_checksum = {};  // of images and labels: a checkpoint is for these alone
 };
 
 struct round_report {
@@ -29,17 +31,19 @@ struct round_report {
   bool resumed = false;               // read from a checkpoint, not trained
 };
 
-/// Looks at the checkpoint that a run of the method would go on from, where there is one: a program
-/// can do so before it writes anything.
+/// Tries what a run of the method begins with: its server, a draw for each capacity, and with
+/// --resume its checkpoint. A program can do so before it writes anything.
 ///
-/// Throws  failure when it is damaged or of another run; it names the option that differs.
-void check_checkpoint(const named_method& which, const options& settings);
+/// Throws  failure or subfed::error for settings that the method cannot do, and for a checkpoint that
+///         is damaged or of another run; it names the option that differs.
+void check(const named_method& which, const options& settings, const federation& all,
+           pool& workers);
 
 /// Runs a method. Where settings ask for it, the state after some rounds is written to
 /// <out>/<method>.safetensors, and a run goes on from there: with the same results, to the bit, as
 /// one that was never interrupted.
 ///
-/// Throws  failure as check_checkpoint does.
+/// Throws  as check does.
 method_result run(const named_method& which, const options& settings, const federation& all,
                   pool& workers, const std::function<void(const round_report&)>& report);
 

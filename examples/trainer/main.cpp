@@ -36,11 +36,12 @@ void run_all(const options& settings) {
                                                      .clients = settings.cohort.clients,
                                                      .labels_each = settings.labels,
                                                      .dirichlet = settings.dirichlet,
-                                                     .samples_each = settings.samples})};
-  for (const named_method* m : methods) check_checkpoint(*m, settings);
+                                                     .samples_each = settings.samples}),
+                       checksum(data)};
+  pool workers(static_cast<std::size_t>(settings.threads), settle_thread);
+  for (const named_method* m : methods) check(*m, settings, all, workers);
   prepare_folder(settings.out);
   common::write_file(std::filesystem::path(settings.out) / "config.json", settings.config);
-  pool workers(static_cast<std::size_t>(settings.threads), settle_thread);
 
   std::vector<method_result> results;
   {
@@ -64,7 +65,7 @@ void run_all(const options& settings) {
       "local: the mean over clients, each on the test images of its labels and with its labels to\n"
       "choose from. held: how often a node was part of a client's model, from the node least "
       "often\n"
-      "held to the most. never: nodes that no client, or no client of capacity below 1, ever "
+      "held to the most. never: nodes that no client, or no client that holds a part only, ever "
       "held.\n\n");
   fmt::print(
       "Accuracy over rounds and how often each node was held: {}/<method>.csv and "

@@ -37,7 +37,7 @@ class method {
   /// The scheme: nodes of one group that a client is sent.
   virtual subfed::index_set nodes(const subfed::site& where) const = 0;
 
-  /// The client's side of a turn. By default masked cross entropy, and each convolution's result
+  /// The client's side of a turn; called on several threads at once. By default masked cross entropy, and each convolution's result
   /// times 1 / capacity, so that activations are as large as in the whole model. [HeteroFL]
   virtual std::unique_ptr<client_side> client(const turn& own) const {
     return std::make_unique<masked_client>(settings_.absent, 1 / own.key.capacity.value());
@@ -45,6 +45,8 @@ class method {
 
   /// What an update counts for, unless --weighting says otherwise.
   virtual weight_rule weights() const { return weight_rule::none; }
+  /// Whether a client counts for the rows of the output layer whose labels it has alone.
+  virtual bool by_label_rows() const { return true; }
   /// What an average divides by, unless --average says otherwise.
   virtual subfed::divisor divide_by() const { return subfed::divisor::holders; }
 
@@ -52,8 +54,8 @@ class method {
   virtual double start_variance() const { return 2; }
   virtual void start(const tensor_list& globals) const { static_cast<void>(globals); }
 
-  /// Beside the average, which has been made. `before`: the server's values when the round began.
-  /// All tensors of the server are on the CPU.
+  /// Beside the average, which has been made. `before`: the server's values when the round began, on
+  /// the CPU; the networks of the turns are where they were trained.
   virtual void end_round(std::span<const turn> cohort, const tensor_list& before) {
     static_cast<void>(cohort), static_cast<void>(before);
   }

@@ -260,8 +260,7 @@ std::optional<options> parse_options(int argc, const char* const* argv,
     return o.distillation || (name != "alpha" && name != "temperature");
   };
   const auto decides = [&](std::string_view name) {
-    constexpr std::string_view others[] = {
-        "method", "checkpoint-every", "threads", "device", "data", "out"};
+    constexpr std::string_view others[] = {"method", "checkpoint-every", "threads", "data", "out"};
     return in_force(name) &&
            std::find(std::begin(others), std::end(others), name) == std::end(others);
   };

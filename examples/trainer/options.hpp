@@ -72,7 +72,7 @@ struct options {
   thresholds drop_by = thresholds::round;
   double proximal = 0.1;  // mu of FedProx
 
-  // How the program runs; none of it changes a result.
+  // How the program runs. The device changes results in their last digits, the data more.
   std::int64_t eval_every = 16;        // but in which rounds there is one
   std::int64_t checkpoint_every = 16;  // 0: never
   bool resume = false;

@@ -12,6 +12,7 @@
 #include <subfed/model_slice.hpp>
 #include <utility>
 
+#include "failure.hpp"
 #include "host_copy.hpp"
 
 namespace trainer {
@@ -32,6 +33,7 @@ struct pool_executor {
   }
 };
 
+/// What the library knows of a rule: examples are the trainer's own, and by_method is another's.
 subfed::weighting weighting_of(weight_rule rule) {
   switch (rule) {
     case weight_rule::kept_size:
@@ -40,9 +42,12 @@ subfed::weighting weighting_of(weight_rule rule) {
       return subfed::weighting::updates;
     case weight_rule::both:
       return subfed::weighting::both;
-    default:
-      return subfed::weighting::none;
+    case weight_rule::none:
+    case weight_rule::examples:
+    case weight_rule::by_method:
+      break;
   }
+  return subfed::weighting::none;
 }
 
 }  // namespace
@@ -56,6 +61,13 @@ server::server(const named_method& which, const options& settings, at::Device de
       method_(which.make(settings, described_)),
       network_(described_.channels(subfed::submodel::full(described_.net))),
       step_(make_server_step(settings, described_.net)) {
+  if (settings.weights_by_element &&
+      settings.divide_by.value_or(method_->divide_by()) == subfed::divisor::cohort) {
+    throw failure(fmt::format(
+        "{} divides by the weights of the whole cohort, which --weight-each element does not do; "
+        "--average holders goes with it.",
+        which.name.name));
+  }
   check_match(network_, described_);
   trainer::start(network_, settings.seed(), method_->start_variance());
   method_->start(network_.tensors());
@@ -63,17 +75,26 @@ server::server(const named_method& which, const options& settings, at::Device de
   network_.to(device);
 }
 
+void server::check_draws() const {
+  for (const subfed::capacity_class& c : settings_.cohort.mix.classes) {
+    subfed::draw(described_.net, scheme(), key_of(0, 0, c.capacity));
+  }
+}
+
+subfed::draw_key server::key_of(std::uint64_t client, std::uint64_t round,
+                                const subfed::capacity& own) const {
+  const double share = homogeneous_ ? 1 : own.value() / settings_.server_scale;
+  return {.seed = settings_.seed(), .round = round, .client = client, .capacity = share};
+}
+
 std::vector<turn> server::cut(std::span<const subfed::cohort_member> cohort,
                               const std::vector<client>& clients, std::uint64_t round) {
-  const auto scheme = [&](const subfed::site& where) { return method_->nodes(where); };
   const tensor_list globals = network_.tensors();
   std::vector<turn> turns;
   for (const subfed::cohort_member& member : cohort) {
-    const double share = homogeneous_ ? 1 : member.capacity.value() / settings_.server_scale;
-    const subfed::draw_key key{
-        .seed = settings_.seed(), .round = round, .client = member.client, .capacity = share};
+    const subfed::draw_key key = key_of(member.client, round, member.capacity);
     turns.push_back({&clients[static_cast<std::size_t>(member.client)], key,
-                     subfed::draw(described_.net, scheme, key)});
+                     subfed::draw(described_.net, scheme(), key)});
   }
   workers_.run(turns.size(), [&](std::size_t i) {
     turn& own = turns[i];
@@ -102,9 +123,8 @@ void server::average(std::span<turn> cohort) {
   std::vector<subfed::submodel> parts;
   for (const turn& t : cohort) {
     const subfed::index_set labels(described_.net[described_.classes].extent, t.who->labels);
-    parts.push_back(settings_.absent == absent_classes::trained
-                        ? t.part
-                        : t.part.restricted(described_.classes, labels));
+    const bool rows = method_->by_label_rows() && settings_.absent != absent_classes::trained;
+    parts.push_back(rows ? t.part.restricted(described_.classes, labels) : t.part);
     ++rounds_[t.who->number];
   }
   if (settings_.weights_by_element) {

@@ -23,8 +23,13 @@ class server {
   ///
   /// Throws  failure or subfed::error for settings that the method cannot do.
   server(const named_method& which, const options& settings, at::Device device, pool& workers);
+  server(const server&) = delete;  // the method refers to what is described
+  server& operator=(const server&) = delete;
 
   const architecture& described() const { return described_; }
+
+  /// Throws  subfed::error when the method cannot draw for one of the capacities.
+  void check_draws() const;
 
   /// Cuts every client's part out of the model. The turns are in the order of the cohort.
   std::vector<turn> cut(std::span<const subfed::cohort_member> cohort,
@@ -37,6 +42,7 @@ class server {
   /// Networks whose outputs are averaged when the server's model is evaluated.
   std::vector<std::shared_ptr<pre_resnet>> judged() const;
 
+  /// What a checkpoint needs. Tensors of a CPU are not copied: save it before the next round.
   void keep(checkpoint& in) const;
   void restore(const checkpoint& from);
 
@@ -44,6 +50,11 @@ class server {
   void average_where_it_lies(std::span<const subfed::submodel> parts, std::span<turn> cohort);
   void average_by_element(std::span<const subfed::submodel> parts, std::span<turn> cohort);
   double weight_of(const turn& own);
+  subfed::draw_key key_of(std::uint64_t client, std::uint64_t round,
+                          const subfed::capacity& own) const;
+  auto scheme() const {
+    return [this](const subfed::site& where) { return method_->nodes(where); };
+  }
 
   const options& settings_;
   pool& workers_;

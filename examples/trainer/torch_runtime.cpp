@@ -26,6 +26,8 @@ at::Device find_device(const std::string& name) {
 void settle_process() {
   at::globalContext().setDeterministicCuDNN(true);
   at::globalContext().setBenchmarkCuDNN(false);
+  at::globalContext().setAllowTF32CuDNN(false);
+  at::globalContext().setAllowTF32CuBLAS(false);
   // OpenBLAS has threads of its own, which at::set_num_threads does not reach. It is asked for at run
   // time because any BLAS may stand behind LibTorch.
   using setter = void (*)(int);

@@ -20,11 +20,13 @@ at::Tensor absent_classes_of(const client& who, std::int64_t classes, at::Device
 
 }  // namespace
 
-at::Tensor masked_loss(at::Tensor logits, const batch& samples, absent_classes rule) {
-  if (rule == absent_classes::zero) logits = logits.masked_fill(samples.absent, 0);
-  if (rule == absent_classes::minus_infinity)
-    logits = logits.masked_fill(samples.absent, -INFINITY);
-  return at::cross_entropy_loss(logits, samples.labels);
+at::Tensor masked_logits(const at::Tensor& logits, const batch& samples, absent_classes rule) {
+  if (rule == absent_classes::trained) return logits;
+  return logits.masked_fill(samples.absent, rule == absent_classes::zero ? 0 : -INFINITY);
+}
+
+at::Tensor masked_loss(const at::Tensor& logits, const batch& samples, absent_classes rule) {
+  return at::cross_entropy_loss(masked_logits(logits, samples, rule), samples.labels);
 }
 
 at::Tensor masked_client::gradient(const turn& own, const batch& samples) {
@@ -47,7 +49,7 @@ void train(turn& own, const device_data& data, const training_plan& plan) {
   own.side->begin(own);
   at::Tensor total;  // stays on the device: reading it would make every step wait
   std::uint64_t steps = 0;
-  double way = 0, speed = 0;
+  double distance = 0, speed = 0;
   batch samples;
   for (std::int64_t epoch = 0; epoch < plan.epochs; ++epoch) {
     shuffle(order, stream);
@@ -66,10 +68,10 @@ void train(turn& own, const device_data& data, const training_plan& plan) {
       optimiser.step();
       total = total.defined() ? total + loss : loss;
       speed = plan.momentum * speed + 1;
-      way += plan.lr * speed;
+      distance += plan.lr * speed;
     }
   }
-  own.side->end(own, way);
+  own.side->end(own, distance);
   own.loss = total.item<double>() / static_cast<double>(steps);
 }
 

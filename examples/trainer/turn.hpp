@@ -35,9 +35,9 @@ class client_side {
   /// Adds the gradient of a batch's loss to the gradients of the turn's network, which are 0, and
   /// returns the loss.
   virtual at::Tensor gradient(const turn&, const batch&) = 0;
-  /// After the last step. `way` is how far SGD has gone for a constant gradient of 1: learning rate
-  /// times steps, more with momentum.
-  virtual void end(const turn&, double way) { static_cast<void>(way); }
+  /// After the last step. `distance` is how far SGD goes in as many steps when the gradient is 1
+  /// throughout: learning rate times steps, more with momentum.
+  virtual void end(const turn&, double distance) { static_cast<void>(distance); }
 };
 
 struct turn {
@@ -49,8 +49,11 @@ struct turn {
   double loss = 0;
 };
 
+/// The logits as the loss is to see them: of absent classes 0, minus infinity, or as they are.
+at::Tensor masked_logits(const at::Tensor& logits, const batch& samples, absent_classes rule);
+
 /// Cross entropy with the logits of absent classes set to 0 or left out. [HeteroFL]
-at::Tensor masked_loss(at::Tensor logits, const batch& samples, absent_classes rule);
+at::Tensor masked_loss(const at::Tensor& logits, const batch& samples, absent_classes rule);
 
 /// The plain client: masked cross entropy, each convolution's result times `scale`.
 class masked_client : public client_side {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -31,8 +30,7 @@ const named_method methods_[] = {
     {{"fjord", "Clients train the first channels in widths that change with every step.", false},
      methods::fjord,
      own_share},
-    {{"ensemble", "The server's model is made of small ones that never meet but in their outputs.",
-      false},
+    {{"ensemble", "The server's model is made of small ones whose outputs are averaged.", false},
      methods::ensemble,
      own_share},
     {{"feddrop",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// Simple Ensemble Averaging: R blocks of the server's model, each a model of a client's size; the
 /// server's answer is the mean of their outputs. [Cheng, Alg. 2, Sec. 3] Weights between blocks are 0
-/// and stay so.
+/// and stay so; the bias of the output layer is common to all.
 #include <subfed/adapt/torch.hpp>
 #include <subfed/draw.hpp>
 #include <subfed/systems/ensemble.hpp>
@@ -31,9 +31,17 @@ class ensemble_method : public method {
   std::unique_ptr<client_side> client(const turn&) const override {
     return std::make_unique<masked_client>(settings().absent, 1);
   }
+  /// Weights between members are cleared; the others are as large as a model of a member's size has
+  /// them, which has fewer inputs.
   void start(const tensor_list& globals) const override {
     const std::vector<subfed::submodel> all = judged();
     subfed::clear_unheld<float>(described().net, all, globals);
+    for (std::size_t t = 0; t < globals.size(); ++t) {
+      const std::vector<std::int64_t> own = all.front().extents(subfed::tensor_id(t));
+      if (own.size() < 2) continue;
+      const double inputs = static_cast<double>(globals[t].size(1)) / static_cast<double>(own[1]);
+      globals[t].mul_(std::sqrt(inputs));
+    }
   }
   std::vector<subfed::submodel> judged() const override {
     std::vector<subfed::submodel> out;

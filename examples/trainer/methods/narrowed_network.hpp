@@ -5,6 +5,7 @@
 #include <subfed/adapt/torch.hpp>
 #include <subfed/model_slice.hpp>
 #include <subfed/submodel.hpp>
+#include <utility>
 
 #include "../architecture.hpp"
 #include "../host_copy.hpp"

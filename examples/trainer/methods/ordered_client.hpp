@@ -4,12 +4,12 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <subfed/adapt/torch.hpp>
 #include <subfed/draw.hpp>
 #include <subfed/systems/distillation.hpp>
 #include <subfed/systems/nested.hpp>
 #include <subfed/systems/ordered_dropout.hpp>
+#include <utility>
 
 #include "list.hpp"
 #include "narrowed_network.hpp"
@@ -74,7 +74,7 @@ class ordered_client : public client_side {
     return subfed::draw(subfed::local_model(own.part), first, own.key);
   }
 
-  /// Each convolution's result times 1 / p.
+  /// Each convolution's result times 1 / p, as all clients of the trainer that hold a part have it.
   forward_pass pass_of(const subfed::submodel& part) const {
     const subfed::group_id last = described_.stream.back();
     const auto all = static_cast<double>(described_.net[last].extent);
@@ -84,14 +84,10 @@ class ordered_client : public client_side {
   /// The loss of a narrow width that learns from the widest, and its gradient. Absent classes are
   /// masked in both.
   at::Tensor distil(const at::Tensor& student, const at::Tensor& teacher, const batch& samples) {
-    const auto masked = [&](const at::Tensor& logits) {
-      if (settings_.absent == absent_classes::trained) return logits;
-      const double value = settings_.absent == absent_classes::zero ? 0 : -INFINITY;
-      return logits.masked_fill(samples.absent, value);
-    };
-    const at::Tensor own = masked(student);
+    const at::Tensor own = masked_logits(student, samples, settings_.absent);
     const at::Tensor own_values = own.detach().to(at::kCPU).contiguous();
-    const at::Tensor their_values = masked(teacher).to(at::kCPU).contiguous();
+    const at::Tensor their_values =
+        masked_logits(teacher, samples, settings_.absent).to(at::kCPU).contiguous();
     const at::Tensor labels = samples.labels.to(at::kCPU).contiguous();
     const at::Tensor gradient = at::empty_like(own_values);
     const double loss = subfed::distillation_loss<float>(

@@ -36,11 +36,11 @@ class scaffold_client : public masked_client {
     gradients.put_back();
     return loss;
   }
-  /// With momentum a step goes further than lr: `way` is K lr of the equation.
-  void end(const turn& own, double way) override {
+  /// `distance` is K lr of the equation, or more with momentum.
+  void end(const turn& own, double distance) override {
     change_ = zeros_like_parts(own.part);
     const host_copy trained(own.network->tensors());
-    subfed::control_change<float>(start_, trained.tensors(), server_, {.steps = 1, .lr = way},
+    subfed::control_change<float>(start_, trained.tensors(), server_, {.steps = 1, .lr = distance},
                                   change_);
     for (std::size_t t = 0; t < change_.size(); ++t) own_[t] += change_[t];
   }
@@ -54,6 +54,10 @@ class scaffold_client : public masked_client {
 
 class scaffold_method : public homogeneous_method {
  public:
+  /// Controls are means over all clients, for all rows of the output layer: so are the averages.
+  weight_rule weights() const override { return weight_rule::none; }
+  bool by_label_rows() const override { return false; }
+
   scaffold_method(const options& settings, const architecture& net)
       : homogeneous_method(settings, net),
         server_(zeros_like_parts(subfed::submodel::full(net.net))) {}

@@ -197,6 +197,47 @@ DOCTEST_TEST_CASE("a checkpoint of another run is refused, and names what differ
   DOCTEST_CHECK_THROWS(run("fedavg", settings));
 }
 
+DOCTEST_TEST_CASE("a run that diverged can be gone on with too, and one of other images not") {
+  const temporary_folder folder;
+  trainer::options settings = small_settings();
+  settings.rounds = 4;
+  settings.lr = 1e30;
+  settings.checkpoint_every = 4;
+  settings.out = folder.path().string();
+  settings.identity = "{}";
+  DOCTEST_CHECK(std::isnan(run("heterofl", settings).last().loss));
+  settings.resume = true;
+  DOCTEST_CHECK(std::isnan(run("heterofl", settings).last().loss));
+
+  trainer::federation other = small_federation(settings);
+  other.data_checksum = "other";
+  trainer::pool pool(1, trainer::settle_thread);
+  const auto& heterofl = trainer::find_method("heterofl");
+  DOCTEST_CHECK(message_of([&] {
+                  trainer::check(heterofl, settings, other, pool);
+                }).ends_with("was made with other images than this run has."));
+}
+
+DOCTEST_TEST_CASE("what a method cannot do is refused before anything is trained") {
+  const trainer::federation all = small_federation(small_settings());
+  trainer::pool pool(1, trainer::settle_thread);
+  const auto refused = [&](const char* name, const trainer::options& settings) {
+    DOCTEST_CHECK_THROWS(trainer::check(trainer::find_method(name), settings, all, pool));
+  };
+  trainer::options settings = small_settings();
+  settings.members = 5;  // does not divide 32
+  refused("ensemble", settings);
+  settings = small_settings();
+  settings.widths = {0.5, 1.0};  // a client of 1/16 can hold neither
+  refused("fjord", settings);
+  settings = small_settings();
+  settings.weights = trainer::weight_rule::updates;
+  settings.weights_by_element = true;
+  refused("feddrop", settings);
+  settings.divide_by = subfed::divisor::holders;
+  trainer::check(trainer::find_method("feddrop"), settings, all, pool);
+}
+
 DOCTEST_TEST_CASE("a checkpoint whose tensors do not fit is refused by name") {
   const temporary_folder folder;
   trainer::options settings = small_settings();
@@ -207,6 +248,7 @@ DOCTEST_TEST_CASE("a checkpoint whose tensors do not fit is refused by name") {
   settings.server = trainer::server_rule::adam;
   settings.weights = trainer::weight_rule::both;
   settings.weights_by_element = true;
+  settings.divide_by = subfed::divisor::holders;
   for (const std::string method : {"fedrolex", "scaffold", "feddrop"}) {
     settings.resume = false;
     run(method, settings);
