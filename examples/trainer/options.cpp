@@ -101,7 +101,8 @@ void add_clients(command_line& line, options& o, words& w, double& dirichlet) {
            "Every client draws its capacity anew in every round; otherwise it keeps it, and the "
            "shares of the mix are exact.");
   line.add("server-scale", o.server_scale,
-           "How many channels the server's model has for each of a client of capacity 1.");
+           "How many channels the server's model has for each of a client of capacity 1; where all "
+           "clients hold all of the server's model it changes nothing.");
   line.add("labels", o.labels,
            "How many of the 10 labels each client has: 2 makes very different clients, 5 less so, "
            "10 none.");

@@ -409,20 +409,14 @@ TEST_CASE("a configuration has each option that is in force, numbers as numbers"
 TEST_CASE("an identity tells runs with other results apart, and no others") {
   const std::string identity = parsed({}).identity;
   CHECK(identity.find('\n') == std::string::npos);
-  const std::vector<const char*> same[] = {{"--method", "fjord"},
-                                           {"--resume"},
-                                           {"--checkpoint-every", "3"},
-                                           {"--threads", "5"},
-                                           {"--device", "cuda"},
-                                           {"--data", "x"},
-                                           {"--out", "x"},
-                                           {"--lr", "0.050"},
-                                           {"--clients", "100"},
-                                           {"--capacity-mix", "uniform"}};
+  const std::vector<const char*> same[] = {
+      {"--method", "fjord"}, {"--resume"},         {"--checkpoint-every", "3"},
+      {"--threads", "5"},    {"--data", "x"},      {"--out", "x"},
+      {"--lr", "0.050"},     {"--clients", "100"}, {"--capacity-mix", "uniform"}};
   for (const auto& line : same) CHECK(parsed(line).identity == identity);
-  const std::vector<const char*> others[] = {{"--eval-every", "3"}, {"--seed", "2"},
-                                             {"--lr", "0.051"},     {"--dirichlet", "1"},
-                                             {"--overlap", "1"},    {"--distillation"}};
+  const std::vector<const char*> others[] = {
+      {"--eval-every", "3"}, {"--device", "cuda"}, {"--seed", "2"},   {"--lr", "0.051"},
+      {"--dirichlet", "1"},  {"--overlap", "1"},   {"--distillation"}};
   for (const auto& line : others) CHECK(parsed(line).identity != identity);
   CHECK(parsed({"--capacity-mix", "1, 1/2"}).identity ==
         parsed({"--capacity-mix", "1,1/2"}).identity);

@@ -317,7 +317,8 @@ TEST_CASE("what cannot be meant is refused in a line, before anything is trained
   check_refused(place, to + words{"--nonsense"}, "--nonsense");
   // The second method cannot: the first is not trained.
   check_refused(place, to + words{"--method", "fedavg,ensemble", "--members", "5"}, "5 members");
-  check_refused(place, to + words{"--method", "fedavg,fjord", "--widths", "1/2,1"}, "can hold none");
+  check_refused(place, to + words{"--method", "fedavg,fjord", "--widths", "1/2,1"},
+                "can hold none");
   check_refused(place, to + words{"--config", place.at("none.json").string()}, "none.json");
   std::filesystem::rename(place.at("data"), place.at("elsewhere"));
   check_refused(place, to, "is missing");
