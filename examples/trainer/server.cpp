@@ -116,8 +116,7 @@ std::vector<turn> server::cut(std::span<const subfed::cohort_member> cohort,
 }
 
 void server::average(std::span<turn> cohort) {
-  const host_copy old(network_.tensors());
-  const tensor_list before = copies(old.tensors());
+  const tensor_list before = copies(network_.tensors());
   if (step_) step_->begin(before);
 
   std::vector<subfed::submodel> parts;
