@@ -25,6 +25,22 @@ TEST_CASE("an error is a runtime_error that carries its message") {
   CHECK(found == "subfed: test: 3, expected 4");
 }
 
+TEST_CASE("an error says which client, tensor and group it is about, apart from its text") {
+  try {
+    subfed::detail::fail("subfed: test", {.client = 7, .tensor = "fc.weight", .group = "hidden"});
+  } catch (const subfed::error& error) {
+    const subfed::error copy = error;
+    CHECK(std::string(copy.what()) == "subfed: test");
+    CHECK(copy.client() == std::uint64_t{7});
+    CHECK(copy.tensor() == "fc.weight");
+    CHECK(copy.group() == "hidden");
+  }
+  const subfed::error plain("subfed: test");
+  CHECK_FALSE(plain.client().has_value());
+  CHECK(plain.tensor().empty());
+  CHECK(plain.group().empty());
+}
+
 TEST_CASE("the error is in the inline namespace of the major version") {
   static_assert(std::is_same_v<subfed::error, subfed::v0::error>);
 }

@@ -8,19 +8,43 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace subfed::inline v0 {
+
+/// What an error is about, apart from its text; empty where it is about no client, tensor or group.
+struct error_subject {
+  std::optional<std::uint64_t> client = {};
+  std::string tensor = {};
+  std::string group = {};
+
+  friend bool operator==(const error_subject&, const error_subject&) = default;
+};
 
 /// Wrong data from the caller: names the thing, the expected and the found.
 ///
 /// Numerics  Thrown before the first write: whatever was to be changed is as it was.
 class error : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  explicit error(const std::string& message, error_subject about = {})
+      : std::runtime_error(message),
+        about_(std::make_shared<const error_subject>(std::move(about))) {}
+
+  /// The client whose update is wrong.
+  std::optional<std::uint64_t> client() const noexcept { return about_->client; }
+  /// The tensor's name, or "".
+  const std::string& tensor() const noexcept { return about_->tensor; }
+  /// The group's name, or "".
+  const std::string& group() const noexcept { return about_->group; }
+
+ private:
+  std::shared_ptr<const error_subject> about_;  // copies of an error must not throw
 };
 
 /// Called with the message instead of a throw where exceptions are off (-fno-exceptions). It must
@@ -38,10 +62,11 @@ inline error_handler& current_error_handler() noexcept {
 }
 
 /// Every error of the library leaves through here; cold, so that checks cost a branch.
-[[noreturn]] inline void fail(const std::string& message) {
+[[noreturn]] inline void fail(const std::string& message, error_subject about = {}) {
 #if SUBFED_EXCEPTIONS
-  throw error(message);
+  throw error(message, std::move(about));
 #else
+  static_cast<void>(about);
   current_error_handler()(message.c_str());
   std::abort();
 #endif
