@@ -33,9 +33,9 @@ int main() {
   subfed::linear(net, "0", {.in = 4, .out = hidden});
   subfed::batch_norm(net, "1", {.channels = hidden});
   subfed::linear(net, "2", {.in = hidden, .out = 2});
-  net.tensor("1.running_mean", {hidden});
-  net.tensor("1.running_var", {hidden});
-  net.tensor("1.num_batches_tracked", std::initializer_list<subfed::dimension>{});
+  net.tensor("1.running_mean", {hidden}, subfed::role::statistic);
+  net.tensor("1.running_var", {hidden}, subfed::role::statistic);
+  net.tensor("1.num_batches_tracked", {}, subfed::role::counter);
 
   const auto server = network(8);
   for (at::Tensor t : state(server)) t.zero_();

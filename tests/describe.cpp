@@ -54,6 +54,35 @@ TEST_CASE("a model in words: groups with what they tie, tensors with what they c
         "1 group\n  g  1 nodes: no tensor\n1 tensor, 3 elements\n  t  (3,) = (3,)\n");
 }
 
+TEST_CASE("words and drawing say which tensors are no parameters") {
+  model net;
+  const auto g = net.group("g", 3);
+  net.tensor("w", {g});
+  const auto variance = net.tensor("v", {g}, subfed::role::statistic);
+  net.tensor("n", {}, subfed::role::counter);
+  net.tensor("own", {g}, subfed::role::local);
+  CHECK(subfed::describe(net) == R"(1 group
+  g  3 nodes: w, v, own
+4 tensors, 10 elements
+  w    (3,) = (g,)
+  v    (3,) = (g,), statistic
+  n    () = (), counter
+  own  (3,) = (g,), local
+)");
+  CHECK(subfed::describe(net, variance) ==
+        "  v  (3,) = (g,), statistic\n  g  3 nodes: w, v, own\n");
+  CHECK(subfed::describe(submodel(net, {index_set(3, {2})})) == R"(1 group
+  g  1 of 3 nodes: w, v, own
+4 tensors, 4 of 10 elements
+  w    (1,) of (3,)
+  v    (1,) of (3,), statistic
+  n    () of (), counter
+  own  (1,) of (3,), local
+)");
+  CHECK(subfed::draw_dot(net).find("t3 [shape=box, label=\"own (3,), local\"]") !=
+        std::string::npos);
+}
+
 TEST_CASE("one tensor in words, with its groups") {
   const model net = two_layers();
   CHECK(subfed::describe(net, net.find_tensor("fc1.bias")) ==

@@ -13,6 +13,7 @@ using subfed::concat;
 using subfed::cut;
 using subfed::dimension;
 using subfed::model;
+using subfed::role;
 using support::message_of;
 using extents_type = std::vector<std::int64_t>;
 
@@ -110,6 +111,63 @@ TEST_CASE("models are the same only with the same names, extents, cuts and dimen
   const auto g = blocks.group("g", 4);
   blocks.tensor("t", {g.block(2), g});
   CHECK_FALSE(net == blocks);
+}
+
+TEST_CASE("a tensor has a role: a parameter unless it is said, and another one when it is marked") {
+  model net;
+  const auto g = net.group("g", 3);
+  const auto weight = net.tensor("bn.weight", {g});
+  const auto variance = net.tensor("bn.running_var", {g}, role::statistic);
+  const auto steps = net.tensor("bn.steps", {}, role::counter);
+  const std::vector<dimension> listed{g};
+  const auto head = net.tensor("head", listed, role::local);
+  CHECK(net[weight].role == role::parameter);
+  CHECK(net[variance].role == role::statistic);
+  CHECK(net[steps].role == role::counter);
+  CHECK(net[head].role == role::local);
+  const model before = net;
+  net.mark(head, role::parameter).mark(weight, role::local);
+  CHECK(net[head].role == role::parameter);
+  CHECK(net[weight].role == role::local);
+  CHECK(before[head].role == role::local);
+  CHECK(before[weight].role == role::parameter);
+  CHECK(subfed::role_text(role::parameter) == "parameter");
+  CHECK(subfed::role_text(role::statistic) == "statistic");
+  CHECK(subfed::role_text(role::counter) == "counter");
+  CHECK(subfed::role_text(role::local) == "local");
+}
+
+TEST_CASE("tensors are marked by what is said of them: FedBN keeps its norms with the client") {
+  model net;
+  const auto g = net.group("g", 3);
+  for (const char* name : {"bn1.weight", "fc.weight", "bn2.running_var"}) net.tensor(name, {g});
+  const model before = net;
+  net.mark_if([](const model::tensor_info& t) { return t.name.starts_with("bn"); }, role::local);
+  CHECK(net.tensors()[0].role == role::local);
+  CHECK(net.tensors()[1].role == role::parameter);
+  CHECK(net.tensors()[2].role == role::local);
+  CHECK(before.tensors()[0].role == role::parameter);
+  CHECK_FALSE(net == before);
+  const model marked = net;
+  CHECK(message_of([&] {
+          net.mark_if([](const model::tensor_info& t) { return t.name == "norm"; }, role::local);
+        }) == "subfed: model: no tensor is chosen for the role local");
+  CHECK(message_of([&] { net.mark(subfed::tensor_id(3), role::local); }) ==
+        "subfed: model: tensor number 3 is not of this model, which has 3");
+  CHECK(net == marked);
+}
+
+TEST_CASE("models that differ in a role are not the same") {
+  const auto described = [](role is) {
+    model net;
+    net.tensor("t", {net.group("g", 3)}, is);
+    return net;
+  };
+  for (const role a : {role::parameter, role::statistic, role::counter, role::local}) {
+    for (const role b : {role::parameter, role::statistic, role::counter, role::local}) {
+      CHECK((described(a) == described(b)) == (a == b));
+    }
+  }
 }
 
 TEST_CASE("extents of 0 are fine: a group or a dimension without elements") {

@@ -48,6 +48,11 @@ inline std::string group_line(const model& net, std::size_t group, std::size_t n
          (info.cut == cut::never ? ", never cut" : "") + ": " + tied_text(net, group) + "\n";
 }
 
+/// ", statistic"; nothing for a parameter.
+inline std::string role_note(const model::tensor_info& tensor) {
+  return tensor.role == role::parameter ? "" : ", " + std::string(role_text(tensor.role));
+}
+
 template <class Items>
 std::size_t widest_name(const Items& items) {
   std::size_t width = 0;
@@ -67,8 +72,8 @@ inline std::string dot_text(const std::string& text) {
 
 }  // namespace detail
 
-/// The groups with their nodes and the tensors that each ties, then the tensors with their shapes
-/// and what each dimension consists of:
+/// The groups with their nodes and the tensors that each ties, then the tensors with their shapes,
+/// what each dimension consists of, and their role unless they are parameters:
 ///
 ///   2 groups
 ///     hidden   64 nodes: fc1.weight, fc1.bias, fc2.weight
@@ -76,6 +81,7 @@ inline std::string dot_text(const std::string& text) {
 ///   4 tensors, 1994 elements
 ///     fc1.weight  (64, 20) = (hidden, 20)
 ///     ..
+///     bn1.running_var  (64,) = (hidden,), statistic
 inline std::string describe(const model& net) {
   const std::size_t groups = net.groups().size();
   const std::size_t tensors = net.tensors().size();
@@ -90,7 +96,7 @@ inline std::string describe(const model& net) {
   for (const auto& tensor : net.tensors()) {
     out += "  " + detail::padded(tensor.name, tensor_width) + "  " +
            detail::shape_text(tensor.extents) + " = " +
-           detail::dimensions_text(net, tensor.dimensions) + "\n";
+           detail::dimensions_text(net, tensor.dimensions) + detail::role_note(tensor) + "\n";
   }
   return out;
 }
@@ -99,7 +105,7 @@ inline std::string describe(const model& net) {
 inline std::string describe(const model& net, tensor_id tensor) {
   const auto& info = net[tensor];
   std::string out = "  " + info.name + "  " + detail::shape_text(info.extents) + " = " +
-                    detail::dimensions_text(net, info.dimensions) + "\n";
+                    detail::dimensions_text(net, info.dimensions) + detail::role_note(info) + "\n";
   for (std::size_t g = 0; g < net.groups().size(); ++g) {
     if (detail::uses_group(info, g)) {
       out += detail::group_line(net, g, 0, std::to_string(net.groups()[g].extent));
@@ -127,7 +133,8 @@ inline std::string describe(const submodel& part) {
   for (std::size_t t = 0; t < tensors; ++t) {
     out += "  " + detail::padded(net.tensors()[t].name, tensor_width) + "  " +
            detail::shape_text(part.extents(tensor_id(t))) + " of " +
-           detail::shape_text(net.tensors()[t].extents) + "\n";
+           detail::shape_text(net.tensors()[t].extents) + detail::role_note(net.tensors()[t]) +
+           "\n";
   }
   return out;
 }
@@ -145,7 +152,9 @@ inline std::string draw_dot(const model& net) {
   for (std::size_t t = 0; t < net.tensors().size(); ++t) {
     const auto& tensor = net.tensors()[t];
     out += "  t" + std::to_string(t) + " [shape=box, label=" +
-           detail::dot_text(tensor.name + " " + detail::shape_text(tensor.extents)) + "];\n";
+           detail::dot_text(tensor.name + " " + detail::shape_text(tensor.extents) +
+                            detail::role_note(tensor)) +
+           "];\n";
     for (std::size_t r = 0; r < tensor.dimensions.size(); ++r) {
       for (const dimension::part& p : tensor.dimensions[r].parts()) {
         if (p.group == dimension::no_group) continue;

@@ -148,6 +148,24 @@ inline dimension group_id::block(std::int64_t elements) const {
 /// all of them always, unless a submodel says otherwise by hand).
 enum class cut { by_scheme, never };
 
+/// What a tensor is to training, which decides what may be done with it:
+///
+///   parameter  what gradients train: averaged, and the only tensors on which optimisers, momentum,
+///              weight decay, control variates and proximal terms act
+///   statistic  a running mean or variance: averaged as it is, and nothing else
+///   counter    steps seen, of any type: merged by the rule for integers, and nothing else
+///   local      what stays with its client, a norm or a head of its own: no client sends it, so the
+///              server's value keeps its bits; a client starts from it as from any other
+///
+/// Layer helpers say which; a tensor is a parameter unless something else is said.
+enum class role { parameter, statistic, counter, local };
+
+/// "parameter", "statistic", "counter", "local".
+constexpr std::string_view role_text(role r) noexcept {
+  constexpr std::string_view names[] = {"parameter", "statistic", "counter", "local"};
+  return names[static_cast<std::size_t>(r)];
+}
+
 /// A network as subfed sees it: groups, tensors, and how each dimension uses a group. Using a group
 /// twice ties the dimensions: a residual add cannot be cut inconsistently.
 ///
@@ -165,6 +183,7 @@ class model {
     std::string name;
     std::vector<dimension> dimensions;
     std::vector<std::int64_t> extents;  ///< shape of the global tensor
+    subfed::role role = role::parameter;
 
     friend bool operator==(const tensor_info&, const tensor_info&) = default;
   };
@@ -185,26 +204,57 @@ class model {
     return group_id(data_->groups.size() - 1);
   }
 
-  /// Describes a tensor by its dimensions: net.tensor("fc1.weight", {hidden, 20}).
+  /// Describes a tensor by its dimensions: net.tensor("fc1.weight", {hidden, 20}), and by its role:
+  /// net.tensor("bn1.running_var", {hidden}, role::statistic).
   ///
   /// Throws  error for a name that is empty or taken, a rank over 8, an unknown group, or more than
   ///         2^63 - 1 elements.
-  tensor_id tensor(std::string name, std::span<const dimension> dimensions) {
+  tensor_id tensor(std::string name, std::span<const dimension> dimensions,
+                   subfed::role is = role::parameter) {
     check_name("tensor", name, data_->tensors);
     if (dimensions.size() > static_cast<std::size_t>(max_rank)) {
       detail::fail("subfed: model: tensor '" + name + "' has the rank " +
                    std::to_string(dimensions.size()) + ", which is over 8");
     }
-    tensor_info info{std::move(name), {dimensions.begin(), dimensions.end()}, {}};
+    tensor_info info{std::move(name), {dimensions.begin(), dimensions.end()}, {}, is};
     const std::string what = "tensor '" + info.name + "'";
     for (const dimension& d : dimensions) info.extents.push_back(extent_of(d, what));
     product(info.extents, what);  // refuses too many elements
     own().tensors.push_back(std::move(info));
     return tensor_id(data_->tensors.size() - 1);
   }
-  tensor_id tensor(std::string name, std::initializer_list<dimension> dimensions) {
+  tensor_id tensor(std::string name, std::initializer_list<dimension> dimensions,
+                   subfed::role is = role::parameter) {
     return tensor(std::move(name),
-                  std::span<const dimension>(dimensions.begin(), dimensions.size()));
+                  std::span<const dimension>(dimensions.begin(), dimensions.size()), is);
+  }
+
+  /// Gives a tensor another role, after a layer helper has described it: a head that stays with the
+  /// client is net.mark(fc.weight, role::local).
+  ///
+  /// Throws  error when the tensor is not of this model.
+  model& mark(tensor_id tensor, subfed::role is) {
+    static_cast<void>((*this)[tensor]);
+    own().tensors[tensor.number()].role = is;
+    return *this;
+  }
+  /// Gives a role to all tensors for which the predicate is true; [FedBN] is
+  ///   net.mark_if([](const model::tensor_info& t) { return t.name.starts_with("bn"); },
+  ///               role::local);
+  ///
+  /// Throws  error when it is true for none, so that a misspelt name does not send what should stay.
+  template <std::predicate<const tensor_info&> Predicate>
+  model& mark_if(Predicate&& chosen, subfed::role is) {
+    std::vector<std::size_t> found;
+    for (std::size_t t = 0; t < data_->tensors.size(); ++t) {
+      if (chosen(std::as_const(data_->tensors[t]))) found.push_back(t);
+    }
+    if (found.empty()) {
+      detail::fail("subfed: model: no tensor is chosen for the role " + std::string(role_text(is)));
+    }
+    description& to = own();
+    for (const std::size_t t : found) to.tensors[t].role = is;
+    return *this;
   }
 
   std::span<const group_info> groups() const noexcept { return data_->groups; }
@@ -234,7 +284,7 @@ class model {
     return n;
   }
 
-  /// The same groups and tensors, in the same order.
+  /// The same groups and tensors, roles included, in the same order.
   friend bool operator==(const model& a, const model& b) {
     return a.data_ == b.data_ ||
            (a.data_->groups == b.data_->groups && a.data_->tensors == b.data_->tensors);

@@ -39,6 +39,17 @@ TEST_CASE("batch norm without a counter, without statistics, without weights") {
                                  "c.num_batches_tracked ()"});
 }
 
+TEST_CASE("means and variances of a batch norm are statistics, the batches seen a counter") {
+  using subfed::role;
+  model net;
+  const auto made = batch_norm(net, "bn", {3, affine::learned, running_statistics::with_counter});
+  CHECK(net[*made.weight].role == role::parameter);
+  CHECK(net[*made.bias].role == role::parameter);
+  CHECK(net[*made.running_mean].role == role::statistic);
+  CHECK(net[*made.running_var].role == role::statistic);
+  CHECK(net[*made.num_batches_tracked].role == role::counter);
+}
+
 TEST_CASE("layer norm has the shape that it normalises over") {
   model net;
   const auto w = net.group("w", 5);

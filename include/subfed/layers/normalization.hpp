@@ -51,7 +51,7 @@ struct norm_tensors {
 
 /// name.weight, name.bias, name.running_mean, name.running_var, each (channels), and
 /// name.num_batches_tracked, a 64-bit integer of rank 0: averages keep integers unless told
-/// otherwise.
+/// otherwise. The means and variances are statistics, the number is a counter (see role).
 inline batch_norm_tensors batch_norm(model& net, const std::string& name,
                                      const batch_norm_layer& layer) {
   return detail::describe_all_or_nothing(net, [&](model& described) {
@@ -61,11 +61,12 @@ inline batch_norm_tensors batch_norm(model& net, const std::string& name,
       made.bias = described.tensor(name + ".bias", {layer.channels});
     }
     if (layer.statistics != running_statistics::none) {
-      made.running_mean = described.tensor(name + ".running_mean", {layer.channels});
-      made.running_var = described.tensor(name + ".running_var", {layer.channels});
+      made.running_mean =
+          described.tensor(name + ".running_mean", {layer.channels}, role::statistic);
+      made.running_var = described.tensor(name + ".running_var", {layer.channels}, role::statistic);
     }
     if (layer.statistics == running_statistics::with_counter) {
-      made.num_batches_tracked = described.tensor(name + ".num_batches_tracked", {});
+      made.num_batches_tracked = described.tensor(name + ".num_batches_tracked", {}, role::counter);
     }
     return made;
   });
