@@ -120,6 +120,24 @@ TEST_CASE("redrawn classes, members and dropouts are as frequent as they should 
   CHECK(near(again, rounds - 1, 0.04));
 }
 
+TEST_CASE("a cohort is asked for as many rounds as it is to stay, and drops out round by round") {
+  const cohort_model two({.participation = 0.2, .cohort_rounds = 2, .seed = 4});
+  const cohort_model one({.participation = 0.2, .seed = 4});
+  for (std::uint64_t pair = 0; pair < 20; ++pair) {
+    CHECK(two.members(2 * pair) == two.members(2 * pair + 1));
+    CHECK(two.members(2 * pair) == one.members(pair));
+    CHECK(two.members(2 * pair + 1) != two.members(2 * pair + 2));
+  }
+  const cohort_model leaky({.participation = 0.5, .cohort_rounds = 3, .dropout = 0.5, .seed = 4});
+  CHECK(leaky.members(0) != leaky.members(1));
+  const cohort_model redrawn({.participation = 0.5,
+                              .cohort_rounds = 2,
+                              .mix = capacity_mix::uniform(),
+                              .capacities = assignment::redrawn,
+                              .seed = 4});
+  CHECK(redrawn.members(0) != redrawn.members(1));  // other capacities
+}
+
 TEST_CASE("all drop out, or none; one seed decides everything") {
   CHECK(cohort_model({.dropout = 1}).members(5).empty());
   CHECK(cohort_model({.dropout = 0}).members(5).size() == 10);
@@ -136,6 +154,8 @@ TEST_CASE("options that cannot be meant are refused") {
         start + "the participation is NaN, expected more than 0 and at most 1");
   CHECK(refusal({.clients = 10, .participation = 0.01}) ==
         start + "a participation of 0.01 asks none of 10 clients");
+  CHECK(refusal({.cohort_rounds = 0}) ==
+        start + "a cohort is asked for 0 rounds, expected at least 1");
   CHECK(refusal({.dropout = 1.5}) == start + "the dropout is 1.5, expected 0 to 1");
   CHECK(refusal({.mix = {{}}}) == start + "the mix has no capacity");
   CHECK(refusal({.mix = {{{capacity(0.5), -1}}}}) ==

@@ -81,6 +81,8 @@ named_scheme random(const std::vector<option>& options) {
     known = law::unknown;
     if (o.key == "pool") {
       out.seeds = subfed::seed_policy::pool(o.whole());
+    } else if (o.key == "pool-per-round") {
+      out.seeds = subfed::seed_policy::pool_per_round(o.whole());
     } else if (o.key == "shared") {
       out.seeds = subfed::seed_policy::shared(o.whole());
     } else if (o.key == "per-client" && o.value.empty()) {
@@ -145,7 +147,8 @@ std::string scheme_help() {
   return "Schemes, with options behind colons, such as rolling:step=4:round=ceil:\n"
          "  rolling   FedRolex: step=N, overlap=R, backward, phase=N, client-phase=N,\n"
          "            round=floor|ceil|nearest\n"
-         "  random    Federated Dropout: pool=S, shared=ROUNDS, per-client, round=..\n"
+         "  random    Federated Dropout: pool=S, pool-per-round=S, shared=ROUNDS, per-client,\n"
+         "            round=..\n"
          "  static    HeteroFL: round=..\n"
          "  block     a simple ensemble; capacities must divide the widths: advance=N\n"
          "  mine      the lambda in examples/coverage/my_scheme.cpp\n";

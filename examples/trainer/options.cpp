@@ -164,8 +164,8 @@ void add_methods(command_line& line, options& o, words& w, double& overlap) {
   line.exclude("step", "overlap");
   line.add("seed-policy", w.seeds,
            "Federated Dropout: who draws channels anew: client-and-round, client, which keeps them "
-           "for the whole run, pool:S, of S sets for all, or shared:E, one for all that changes "
-           "every E rounds.");
+           "for the whole run, pool:S, which keeps one of S sets, pool-per-round:S, which takes "
+           "one of S each round, or shared:E, one for all that changes every E rounds.");
   line.add("members", o.members,
            "The ensemble: how many members it has; 0 makes as many as the smallest capacity asks "
            "for.");

@@ -107,10 +107,13 @@ subfed::seed_policy seeds_of(const std::string& text) {
   const auto words = pieces(text, ':');
   const auto count = words.size() == 2 ? number<std::int64_t>(words[1]) : std::nullopt;
   if (count && *count >= 1 && words[0] == "pool") return subfed::seed_policy::pool(*count);
+  if (count && *count >= 1 && words[0] == "pool-per-round") {
+    return subfed::seed_policy::pool_per_round(*count);
+  }
   if (count && *count >= 1 && words[0] == "shared") return subfed::seed_policy::shared(*count);
   throw failure(
-      fmt::format("--seed-policy is \"{}\", but client-and-round, client, or pool: or shared: with "
-                  "a number of at least 1 is expected.",
+      fmt::format("--seed-policy is \"{}\", but client-and-round, client, or pool:, "
+                  "pool-per-round: or shared: with a number of at least 1 is expected.",
                   text));
 }
 

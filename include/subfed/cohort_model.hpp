@@ -66,6 +66,9 @@ struct cohort_options {
   std::int64_t clients = 100;
   /// Share of the clients that is asked each round: of N clients, N times that, rounded.
   double participation = 0.1;
+  /// Rounds in a row for which the same clients are asked; FedDrop asks each cohort twice, so that
+  /// the keep probabilities of one round are used in the next. [FedDrop, F.5]
+  std::int64_t cohort_rounds = 1;
   capacity_mix mix = {};
   /// fixed: the classes get shares of the clients that are exact but for rounding, dealt out at
   /// random. redrawn: every client draws its class in every round.
@@ -105,6 +108,10 @@ class cohort_model {
       detail::fail("subfed: cohort_model: the dropout is " + detail::text(options_.dropout) +
                    ", expected 0 to 1");
     }
+    if (options_.cohort_rounds < 1) {
+      detail::fail("subfed: cohort_model: a cohort is asked for " +
+                   std::to_string(options_.cohort_rounds) + " rounds, expected at least 1");
+    }
     asked_ = static_cast<std::int64_t>(
         std::floor(options_.participation * static_cast<double>(options_.clients) + 0.5));
     if (asked_ < 1) {
@@ -132,8 +139,8 @@ class cohort_model {
     return class_at(stream.next_unit());
   }
 
-  /// The clients that take part in a round, ascending: drawn without replacement, less those that
-  /// drop out.
+  /// The clients that take part in a round, ascending: drawn without replacement, anew every
+  /// cohort_rounds rounds, less those that drop out of this one.
   ///
   /// Cost  O(n log n) for n clients.
   std::vector<cohort_member> members(std::uint64_t round) const {
@@ -152,7 +159,8 @@ class cohort_model {
       return out;
     }
     // Floyd's sampling: of 0 .. j, one that is not there yet, or j itself.
-    random_stream stream(options_.seed, round, 0, "subfed cohort members");
+    const std::uint64_t drawn = round / static_cast<std::uint64_t>(options_.cohort_rounds);
+    random_stream stream(options_.seed, drawn, 0, "subfed cohort members");
     std::set<std::uint64_t> chosen;
     for (std::uint64_t j = all - static_cast<std::uint64_t>(asked_); j < all; ++j) {
       if (!chosen.insert(stream.below(j + 1)).second) chosen.insert(j);

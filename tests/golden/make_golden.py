@@ -112,8 +112,9 @@ def random(site, policy='per_client_and_round', count=1, rounding='floor', minim
         stream = Stream(seed, number, client, group)
     elif policy == 'per_client':
         stream = Stream(seed, 0, client, group ^ name_hash('per client'))
-    elif policy == 'pool':
-        pick = Stream(seed, number, client, 'subfed seed_policy pool').below(count)
+    elif policy in ('pool', 'pool_per_round'):
+        picked_in = 0 if policy == 'pool' else number
+        pick = Stream(seed, picked_in, client, 'subfed seed_policy pool').below(count)
         stream = Stream(seed, 0, pick, group ^ name_hash('pool'))
     else:
         stream = Stream(seed, number // count, 0, group ^ name_hash('shared'))
@@ -229,7 +230,7 @@ def below():
 
 def scheme_random():
     policies = [('per_client_and_round', 1), ('per_client', 1), ('pool', 1), ('pool', 3),
-                ('pool', 700000), ('shared', 1), ('shared', 5)]
+                ('pool', 700000), ('pool_per_round', 3), ('shared', 1), ('shared', 5)]
     sites = [site(0, 0, 0, '', 5, '0.4'),
              site(1, 0, 0, 'hidden', 10, '0.5'),
              site(1, 0, 1, 'hidden', 10, '0.5'),

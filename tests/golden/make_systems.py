@@ -47,12 +47,14 @@ def widths():
 
 
 def members():
-    out = note('{seed, round, client, members, the member}.')
-    for seed, round_, client in [(0, 0, 0), (1, 2, 3), (1, 3, 3), (BIG_SEED, FAR, FARTHEST)]:
-        for count in [1, 2, 5, 1000]:
-            stream = Stream(seed, round_, client, 'subfed ensemble_members')
-            out += row(hexadecimal(seed), hexadecimal(round_), hexadecimal(client), str(count),
-                       str(stream.below(count)))
+    out = note('{assignment, seed, round, client, members, the member}.')
+    for by in ['per_round', 'per_client']:
+        for seed, round_, client in [(0, 0, 0), (1, 2, 3), (1, 3, 3), (BIG_SEED, FAR, FARTHEST)]:
+            for count in [1, 2, 5, 1000]:
+                drawn_in = round_ if by == 'per_round' else 0
+                stream = Stream(seed, drawn_in, client, 'subfed ensemble_members')
+                out += row(quoted(by), hexadecimal(seed), hexadecimal(round_), hexadecimal(client),
+                           str(count), str(stream.below(count)))
     return out
 
 

@@ -42,6 +42,7 @@ seed_policy policy_of(const golden_row& row) {
   if (row.policy == "per_client_and_round") return seed_policy::per_client_and_round();
   if (row.policy == "per_client") return seed_policy::per_client();
   if (row.policy == "pool") return seed_policy::pool(row.count);
+  if (row.policy == "pool_per_round") return seed_policy::pool_per_round(row.count);
   REQUIRE(row.policy == "shared");
   return seed_policy::shared(row.count);
 }
@@ -51,7 +52,8 @@ using nodes_type = std::vector<std::int64_t>;
 nodes_type nodes_of(const index_set& s) { return {s.begin(), s.end()}; }
 
 const seed_policy all_policies[] = {seed_policy::per_client_and_round(), seed_policy::per_client(),
-                                    seed_policy::pool(5), seed_policy::shared(3)};
+                                    seed_policy::pool(5), seed_policy::pool_per_round(5),
+                                    seed_policy::shared(3)};
 
 /// Sum of (seen - expected)^2 / expected over equally likely cells.
 template <class Cell>
@@ -227,8 +229,30 @@ TEST_CASE("per client: a set for every client, the same in all rounds") {
   CHECK(sets.size() == 20);
 }
 
-TEST_CASE("pool: clients and rounds pick among a few whole sub-models, evenly") {
+TEST_CASE("pool: every client keeps one of a few whole sub-models, which are picked evenly") {
   const subfed::random which{.seeds = seed_policy::pool(5)};
+  const subfed::random anew{.seeds = seed_policy::pool_per_round(5)};
+  std::map<nodes_type, int> picked;
+  std::map<nodes_type, std::set<nodes_type>> partners;
+  std::set<nodes_type> of_both;
+  for (std::uint64_t client = 0; client < 1000; ++client) {
+    const nodes_type one = nodes_of(which({4, 0, client, "one", 64, 0.5}));
+    ++picked[one];
+    partners[one].insert(nodes_of(which({4, 0, client, "two", 32, 0.5})));
+    for (const std::uint64_t round : {1u, 2u, 77u}) {
+      CHECK(nodes_of(which({4, round, client, "one", 64, 0.5})) == one);
+    }
+    of_both.insert(one);
+    of_both.insert(nodes_of(anew({4, client, 3, "one", 64, 0.5})));
+  }
+  CHECK(picked.size() == 5);
+  CHECK(chi_square(picked, 5) < 23.5);  // 4 degrees of freedom: p about 0.0001
+  for (const auto& [one, with] : partners) CHECK(with.size() == 1);  // groups pick together
+  CHECK(of_both.size() == 5);  // one pool, however clients pick
+}
+
+TEST_CASE("pool per round: clients and rounds pick among a few whole sub-models, evenly") {
+  const subfed::random which{.seeds = seed_policy::pool_per_round(5)};
   std::map<nodes_type, int> picked;
   std::map<nodes_type, std::set<nodes_type>> partners;
   for (std::uint64_t round = 0; round < 40; ++round) {
@@ -276,6 +300,8 @@ TEST_CASE("a capacity of 1 keeps all nodes in their order, an empty group none")
 
 TEST_CASE("a pool or a number of rounds below 1 is refused") {
   CHECK(message_of([] { seed_policy::pool(0); }) ==
+        "subfed: seed_policy: the pool size is 0, expected at least 1");
+  CHECK(message_of([] { seed_policy::pool_per_round(0); }) ==
         "subfed: seed_policy: the pool size is 0, expected at least 1");
   CHECK(message_of([] { seed_policy::shared(0); }) ==
         "subfed: seed_policy: the number of rounds is 0, expected at least 1");

@@ -270,16 +270,20 @@ TEST_CASE("a node's rounds have no serial correlation") {
 TEST_CASE("a pool's sets are picked equally often, whatever their number") {
   for (const std::int64_t size : {3, 96, 100}) {
     INFO("pool of ", size);
-    const subfed::random which{seed_policy::pool(size)};
+    const subfed::random which{seed_policy::pool_per_round(size)};
+    const subfed::random kept{seed_policy::pool(size)};
     // 32 of 64 nodes: that two of the sets are the same has a probability of 1e-15.
-    std::map<std::uint64_t, double> seen;
+    std::map<std::uint64_t, double> seen, seen_kept;
     const int draws = static_cast<int>(size) * 60;
     for (int i = 0; i < draws; ++i) {
       const auto number = static_cast<std::uint64_t>(i);
       ++seen[word_of(which({21, number / 10, number % 10, "g", 64, 0.5}))];
+      ++seen_kept[word_of(kept({21, 7, number, "g", 64, 0.5}))];
     }
-    double sum = 60 * (static_cast<double>(size) - static_cast<double>(seen.size()));
-    for (const auto& [word, n] : seen) sum += (n - 60) * (n - 60) / 60;
-    check_chi_square(sum, static_cast<double>(size - 1));
+    for (const auto& counts : {seen, seen_kept}) {
+      double sum = 60 * (static_cast<double>(size) - static_cast<double>(counts.size()));
+      for (const auto& [word, n] : counts) sum += (n - 60) * (n - 60) / 60;
+      check_chi_square(sum, static_cast<double>(size - 1));
+    }
   }
 }

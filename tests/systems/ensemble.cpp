@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 using subfed::ensemble_block;
@@ -25,6 +26,7 @@ using support::message_of;
 namespace {
 
 struct golden_member {
+  std::string_view by;
   std::uint64_t seed, round, client;
   std::int64_t members, member;
 };
@@ -123,9 +125,16 @@ TEST_CASE("members: client mod R, or drawn evenly; blocks are disjoint and cover
   const ensemble_members fixed{3};
   CHECK(fixed.of(1, 2, 7) == 1);
   std::array<int, 3> seen{};
-  const ensemble_members drawn{3, ensemble_members::assignment::drawn};
+  const ensemble_members anew{3, ensemble_members::assignment::per_round};
   for (std::uint64_t round = 0; round < 900; ++round) {
-    ++seen[static_cast<std::size_t>(drawn.of(5, round, 7))];
+    ++seen[static_cast<std::size_t>(anew.of(5, round, 7))];
+  }
+  for (const int n : seen) CHECK(std::abs(n - 300) < 60);
+  seen = {};
+  const ensemble_members once{3, ensemble_members::assignment::per_client};
+  for (std::uint64_t client = 0; client < 900; ++client) {
+    ++seen[static_cast<std::size_t>(once.of(5, 0, client))];
+    CHECK(once.of(5, client + 1, client) == once.of(5, 0, client));
   }
   for (const int n : seen) CHECK(std::abs(n - 300) < 60);
   CHECK(ensemble_block{{3}}({.client = 5, .extent = 6}) == index_set(6, {4, 5}));
@@ -271,7 +280,8 @@ TEST_CASE("what does not fit is refused by name") {
 
 TEST_CASE("drawn members are the golden ones") {
   for (const golden_member& row : golden) {
-    const ensemble_members drawn{row.members, ensemble_members::assignment::drawn};
-    CHECK(drawn.of(row.seed, row.round, row.client) == row.member);
+    const auto by = row.by == "per_client" ? ensemble_members::assignment::per_client
+                                           : ensemble_members::assignment::per_round;
+    CHECK(ensemble_members{row.members, by}.of(row.seed, row.round, row.client) == row.member);
   }
 }

@@ -248,6 +248,7 @@ TEST_CASE("words stand for what they say") {
   const auto typed = [&](const char* text) { return bits(parsed({"--seed-policy", text}).seeds); };
   CHECK(typed("client-and-round") == bits(subfed::seed_policy::per_client_and_round()));
   CHECK(typed("client") == bits(subfed::seed_policy::per_client()));
+  CHECK(typed("pool-per-round:4") == bits(subfed::seed_policy::pool_per_round(4)));
   CHECK(typed("shared:4") == bits(subfed::seed_policy::shared(4)));
 }
 

@@ -21,10 +21,17 @@ class seed_policy {
   static seed_policy per_client_and_round() { return {kind::client_and_round, 1}; }
   /// A set for every client, the same for the whole run.
   static seed_policy per_client() { return {kind::client, 1}; }
-  /// Every client in every round picks one of `size` sets that all share, |S| in [Cheng].
+  /// Every client picks one of `size` sets that all share, |S| in [Cheng], and keeps it for the
+  /// whole run. [Cheng, Sec. 4.2]
   ///
   /// Throws  error when size < 1.
   static seed_policy pool(std::int64_t size) { return {kind::pool, checked("pool size", size)}; }
+  /// The same sets, of which every client picks one anew in every round.
+  ///
+  /// Throws  error when size < 1.
+  static seed_policy pool_per_round(std::int64_t size) {
+    return {kind::pool_per_round, checked("pool size", size)};
+  }
   /// One set for all clients, changed every `rounds` rounds, E in [Cheng]. 1 gives synchronised
   /// dropout.
   ///
@@ -39,10 +46,11 @@ class seed_policy {
     switch (kind_) {
       case kind::client:
         return {where.seed, 0, where.client, group ^ name_hash("per client")};
-      case kind::pool: {
-        // The pick is made once for a client and round, for all groups alike: a sub-model of the
-        // pool.
-        random_stream pick(where.seed, where.round, where.client, "subfed seed_policy pool");
+      case kind::pool:
+      case kind::pool_per_round: {
+        // One pick for all groups alike: a sub-model of the pool.
+        const std::uint64_t round = kind_ == kind::pool ? 0 : where.round;
+        random_stream pick(where.seed, round, where.client, "subfed seed_policy pool");
         return {where.seed, 0, pick.below(count_), group ^ name_hash("pool")};
       }
       case kind::shared:
@@ -53,7 +61,7 @@ class seed_policy {
   }
 
  private:
-  enum class kind { client_and_round, client, pool, shared };
+  enum class kind { client_and_round, client, pool, pool_per_round, shared };
 
   seed_policy(kind k, std::int64_t count) : kind_(k), count_(static_cast<std::uint64_t>(count)) {}
 

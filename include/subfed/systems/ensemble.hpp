@@ -38,14 +38,15 @@ inline double width_scale(const submodel& sub, group_id group) {
 /// width_scale() where beta K is rounded. [HeteroFL]
 inline double scaler(const capacity& beta) { return 1 / beta.value(); }
 
-/// Which of R members a client trains. [Cheng, Alg. 2 and Sec. 3]
+/// Which of R members a client trains. [Cheng, Alg. 2, Sec. 3 and 4.1]
 struct ensemble_members {
   std::int64_t count = 1;  ///< R
   enum class assignment {
-    fixed,  ///< client mod R: disjoint sets of clients (Alg. 2)
-    drawn   ///< uniform for each client and round (the paper's experiments)
+    by_number,   ///< client mod R, for the whole run: disjoint sets of clients (Alg. 2)
+    per_client,  ///< drawn uniformly for each client, for the whole run
+    per_round    ///< drawn uniformly for each client and round
   };
-  assignment by = assignment::fixed;
+  assignment by = assignment::by_number;
 
   /// Throws  error when R < 1.
   std::int64_t of(std::uint64_t seed, std::uint64_t round, std::uint64_t client) const {
@@ -53,8 +54,9 @@ struct ensemble_members {
       detail::fail("subfed: ensemble: " + std::to_string(count) + " members, expected at least 1");
     }
     const auto members = static_cast<std::uint64_t>(count);
-    if (by == assignment::fixed) return static_cast<std::int64_t>(client % members);
-    random_stream stream(seed, round, client, "subfed ensemble_members");
+    if (by == assignment::by_number) return static_cast<std::int64_t>(client % members);
+    const std::uint64_t drawn_in = by == assignment::per_client ? 0 : round;
+    random_stream stream(seed, drawn_in, client, "subfed ensemble_members");
     return static_cast<std::int64_t>(stream.below(members));
   }
 };
