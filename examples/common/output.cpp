@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "output.hpp"
 
-#include <fmt/format.h>
 #include <spawn.h>
 #include <sys/wait.h>
 
-#include <fstream>
-
-#include "failure.hpp"
+#include <system_error>
 
 extern char** environ;
 
@@ -15,7 +12,7 @@ namespace common {
 namespace {
 
 /// Runs a program found in PATH and waits for it; false when there is none or it fails.
-bool run_program(const std::string& program, const std::string& argument) {
+bool run(const std::string& program, const std::string& argument) {
   std::string name = program, first = argument;
   char* arguments[] = {name.data(), first.data(), nullptr};
   pid_t child = 0;
@@ -25,38 +22,15 @@ bool run_program(const std::string& program, const std::string& argument) {
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
+/// gnuplot does not tell when the disk is full.
+bool is_whole(const std::filesystem::path& picture) {
+  if (!std::filesystem::exists(picture)) return false;
+  std::string text = read_file(picture);
+  while (text.ends_with('\n')) text.pop_back();
+  return text.ends_with("</svg>");
+}
+
 }  // namespace
-
-void write_file(const std::filesystem::path& path, std::string_view text) {
-  std::filesystem::path unfinished = path;
-  unfinished += ".unfinished";
-  std::ofstream file(unfinished, std::ios::binary | std::ios::trunc);
-  file.write(text.data(), static_cast<std::streamsize>(text.size()));
-  file.close();
-  std::error_code error;
-  if (file) std::filesystem::rename(unfinished, path, error);
-  if (!file || error) {
-    std::error_code ignored;
-    std::filesystem::remove(unfinished, ignored);
-    throw failure(fmt::format("{} cannot be written.", path.string()));
-  }
-}
-
-void prepare_folder(const std::filesystem::path& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (!error) {
-    try {
-      const auto probe = folder / "probe";
-      write_file(probe, "");
-      std::filesystem::remove(probe, error);
-      return;
-    } catch (const failure&) {
-    }
-  }
-  throw failure(fmt::format("Files cannot be written to the folder {}; --out takes another.",
-                            folder.string()));
-}
 
 std::string quoted(std::string text) {
   for (std::size_t at = text.find('\''); at != std::string::npos; at = text.find('\'', at + 2)) {
@@ -71,7 +45,9 @@ std::filesystem::path draw(const std::string& script, const std::filesystem::pat
   std::error_code ignored;
   std::filesystem::remove(picture, ignored);  // an older one must not pass for this run's
   write_file(file, script);
-  return run_program("gnuplot", file.string()) ? picture : std::filesystem::path();
+  if (run("gnuplot", file.string()) && is_whole(picture)) return picture;
+  std::filesystem::remove(picture, ignored);
+  return {};
 }
 
 }  // namespace common

@@ -1,25 +1,15 @@
 // SPDX-License-Identifier: MIT
-/// Files that are there complete or not at all, and pictures drawn by gnuplot.
+/// Files, and pictures drawn by gnuplot.
 #pragma once
 
+#include <common/files.hpp>
 #include <filesystem>
 #include <string>
-#include <string_view>
 
 namespace common {
 
-/// Makes sure that files can be written to the folder, before hours are spent on what goes there.
-///
-/// Throws  failure when they cannot.
-void prepare_folder(const std::filesystem::path& folder);
-
-/// Writes a file that appears complete or not at all.
-///
-/// Throws  failure that names it when it cannot be written.
-void write_file(const std::filesystem::path& path, std::string_view text);
-
-/// Has gnuplot run a script that draws `picture`, which stays beside it with the ending .gp.
-/// Returns the picture's path, or an empty one where gnuplot is not installed or fails.
+/// Has gnuplot run a script that draws `picture`, an SVG file; the script stays beside it with the
+/// ending .gp. Returns the picture's path, or an empty one where gnuplot is not installed or fails.
 std::filesystem::path draw(const std::string& script, const std::filesystem::path& picture);
 
 /// In single quotes, where gnuplot knows no other escape.

@@ -137,7 +137,8 @@ TEST_CASE("a folder that cannot be written to is refused") {
   std::ofstream(folder.path() / "file").put('x');
   const auto inside = folder.path() / "file" / "out";
   CHECK(message_of([&] { trainer::prepare_folder(inside); }) ==
-        "Files cannot be written to the folder " + inside.string() + "; --out takes another.");
+        "Files cannot be written to the folder " + inside.string() +
+            ": Not a directory; --out takes another.");
   CHECK(message_of([&] { trainer::prepare_folder(folder.path() / "new" / "out"); }) ==
         "(no failure)");
 }
