@@ -278,3 +278,23 @@ TEST_CASE("what cannot be counted is refused") {
   CHECK(message_of([&] { work.count(submodel::full(other)); }) ==
         "subfed: cost: the submodel is of another model than the workload");
 }
+
+TEST_CASE("local tensors do not travel, and parameters are counted by role") {
+  model net;
+  const auto g = net.group("g", 4);
+  net.tensor("w", {g, 3});
+  batch_norm(net, "bn", {.channels = g, .statistics = subfed::running_statistics::kept});
+  net.tensor("head", {g, 5}, subfed::role::local);
+  net.tensor("steps", {}, subfed::role::counter);
+  const submodel part(net, {index_set(4, {1, 3})});
+  CHECK(part.size() == 6 + 8 + 10 + 1);
+  CHECK(subfed::parameters(part) == 6 + 4);
+  CHECK(subfed::parameters(part, subfed::role::statistic) == 4);
+  CHECK(subfed::parameters(part, subfed::role::counter) == 1);
+  CHECK(subfed::parameters(part, subfed::role::local) == 10);
+  CHECK(subfed::traffic(part) == subfed::traffic_bytes{4 * 15, 4 * 15});
+  const counts bytes{2, 4, 4, 4, 4, 1000, 8};
+  CHECK(subfed::traffic(part,
+                        {.lists = subfed::index_lists::sent_down, .tensor_element_bytes = bytes}) ==
+        subfed::traffic_bytes{6 * 2 + 8 * 4 + 8 + 2 * 4, 6 * 2 + 8 * 4 + 8});
+}

@@ -73,3 +73,21 @@ TEST_CASE("submodels of different models share nothing: an error") {
   CHECK(support::message_of(
             [&] { shared_parameters(submodel::full(net), submodel::full(other)); }) == expected);
 }
+
+TEST_CASE("what stays with its client is shared by nobody") {
+  subfed::model net;
+  const auto g = net.group("g", 4);
+  net.tensor("w", {g, 3});
+  net.tensor("mean", {g}, subfed::role::statistic);
+  net.tensor("head", {g, 5}, subfed::role::local);
+  const submodel all = submodel::full(net);
+  CHECK(shared_parameters(all, submodel(net, {index_set(4, {2, 0})})) == 2 * 3 + 2);
+}
+
+TEST_CASE("stretches that touch are one: a full window that wraps is the full set") {
+  using subfed::detail::node_ranges;
+  using subfed::detail::ranges_of;
+  CHECK(ranges_of(index_set::window(8, 3, 8).runs()) == node_ranges{{0, 8}});
+  CHECK(ranges_of(index_set(8, {5, 6, 0, 7, 3, 4}).runs()) == node_ranges{{0, 1}, {3, 8}});
+  CHECK(ranges_of(index_set(8, {}).runs()).empty());
+}

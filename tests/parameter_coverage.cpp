@@ -259,3 +259,33 @@ TEST_CASE("what is of another model, or outside of a tensor, is refused") {
   seen.end_round();
   CHECK(seen.histogram() == count_histogram{{1, 6}});
 }
+
+TEST_CASE("a full window that wraps is the submodel of the full set") {
+  subfed::model net;
+  const auto g = net.group("g", 8);
+  net.tensor("w", {g});
+  parameter_coverage seen(net);
+  seen.record(submodel(net, {index_set::window(8, 3, 8)}));
+  seen.record(submodel(net, {index_set::full(8)}));
+  seen.end_round();
+  CHECK(seen.distinct_submodels() == 1);
+  CHECK(seen.histogram() == count_histogram{{2, 8}});
+}
+
+TEST_CASE("all tensors together leave out those that stay with their client") {
+  subfed::model net;
+  const auto g = net.group("g", 3);
+  const auto h = net.group("h", 2);
+  const auto w = net.tensor("w", {g});
+  net.tensor("mean", {g}, subfed::role::statistic);
+  const auto head = net.tensor("head", {h, 5}, subfed::role::local);
+  parameter_coverage seen(net);
+  seen.record(submodel(net, {index_set::full(3), index_set(2, {1})}));
+  seen.end_round();
+  CHECK(seen.histogram() == count_histogram{{1, 6}});
+  CHECK(seen.summary().items == 6);
+  CHECK(seen.first_cover(1) == 1);  // nobody waits for the head
+  CHECK(seen.rounds_since() == count_histogram{{0, 6}});
+  CHECK(seen.histogram(w) == count_histogram{{1, 3}});
+  CHECK(seen.histogram(head) == count_histogram{{0, 5}, {1, 5}});
+}

@@ -59,6 +59,17 @@ inline std::int64_t parameters(const submodel& part, std::span<const tensor_id> 
   return n;
 }
 
+/// Elements that a client holds of all tensors of one role: parameters(part) is what it trains and
+/// sends, parameters(part, role::local) what it keeps.
+inline std::int64_t parameters(const submodel& part, role which = role::parameter) {
+  std::int64_t n = 0;
+  for (std::size_t t = 0; t < part.parent().tensors().size(); ++t) {
+    if (part.parent().tensors()[t].role != which) continue;
+    n = detail::cost_sum(n, detail::held_elements(part, tensor_id(t)));
+  }
+  return n;
+}
+
 /// Whether the nodes that a client holds travel: not at all, since server and client derive them
 /// alike; with the tensors to the client; or there and back.
 enum class index_lists { derived, sent_down, sent_both_ways };
@@ -78,9 +89,9 @@ struct traffic_bytes {
   friend bool operator==(const traffic_bytes&, const traffic_bytes&) = default;
 };
 
-/// Bytes of one client in one round: all its tensors in each direction, and where lists are sent an
-/// integer for each node held of each group that a scheme cuts. Framing and compression are not
-/// counted.
+/// Bytes of one client in one round: all its tensors but the local ones in each direction, and where
+/// lists are sent an integer for each node held of each group that a scheme cuts. Framing and
+/// compression are not counted, nor the first values of local tensors.
 ///
 /// Throws  error when tensor_element_bytes is not as long as the model.
 inline traffic_bytes traffic(const submodel& part, const traffic_options& options = {}) {
@@ -92,6 +103,7 @@ inline traffic_bytes traffic(const submodel& part, const traffic_options& option
   }
   std::int64_t tensors = 0;
   for (std::size_t t = 0; t < net.tensors().size(); ++t) {
+    if (net.tensors()[t].is_local()) continue;
     const std::int64_t each = sizes.empty() ? options.element_bytes : sizes[t];
     tensors = detail::cost_sum(
         tensors, detail::cost_product(detail::held_elements(part, tensor_id(t)), each));

@@ -183,7 +183,12 @@ class model {
     std::string name;
     std::vector<dimension> dimensions;
     std::vector<std::int64_t> extents;  ///< shape of the global tensor
-    subfed::role role = role::parameter;
+    subfed::role role = subfed::role::parameter;
+
+    /// Whether optimisers and their kin act on it.
+    bool is_parameter() const noexcept { return role == subfed::role::parameter; }
+    /// Whether no client sends it.
+    bool is_local() const noexcept { return role == subfed::role::local; }
 
     friend bool operator==(const tensor_info&, const tensor_info&) = default;
   };

@@ -62,7 +62,7 @@ inline std::int64_t shared_nodes(const submodel& a, const submodel& b, group_id 
 }
 
 /// Parameters of all tensors that both submodels have taking part; shared_parameters(a, a) counts
-/// those of a.
+/// those of a. Tensors that stay with their client (role::local) are shared by nobody.
 ///
 /// Throws  error when they are of different models.
 /// Cost    O(runs log runs + dimensions).
@@ -75,6 +75,7 @@ inline std::int64_t shared_parameters(const submodel& a, const submodel& b) {
   }
   std::int64_t out = 0;
   for (const auto& tensor : net.tensors()) {
+    if (tensor.is_local()) continue;
     std::int64_t elements = 1;
     for (const dimension& d : tensor.dimensions) {
       std::int64_t along = 0;

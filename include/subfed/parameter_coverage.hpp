@@ -26,6 +26,8 @@ namespace subfed::inline v0 {
 /// rounds that have ended.
 ///
 /// Of a restricted submodel (see submodel::restricted) only the nodes that take part are counted.
+/// Answers about all tensors leave out those that stay with their client (role::local), as nobody
+/// trains the server's; asked about by itself, such a tensor counts as any other.
 /// Classes of clients are counted by one of these each.
 /// Shards join without loss: append() takes the rounds that follow, merge() the clients that other
 /// servers recorded of the same rounds. coverage_text.hpp writes and reads it.
@@ -184,7 +186,9 @@ class parameter_coverage {
   }
   detail::parameter_counts counts() const {
     detail::joint_groups joints;
-    for (const auto& tensor : model_.tensors()) detail::add_joint_groups(tensor, joints);
+    for (const auto& tensor : model_.tensors()) {
+      if (!tensor.is_local()) detail::add_joint_groups(tensor, joints);
+    }
     return {model_, log_, std::move(joints)};
   }
 

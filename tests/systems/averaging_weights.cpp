@@ -41,6 +41,43 @@ TEST_CASE("a client's weight: nothing, kernels held, rounds taken part in, or bo
         "subfed: client_weight: -1 updates");
 }
 
+TEST_CASE("kernels are counted in parameters alone") {
+  subfed::model net;
+  const auto c = net.group("c", 8);
+  net.tensor("w", {c, 3});
+  net.tensor("whitening", {c, c}, subfed::role::statistic);
+  net.tensor("head", {10, c}, subfed::role::local);
+  CHECK(subfed::kept_kernels(submodel(net, {index_set(8, {1, 5})})) == 2 * 3);
+}
+
+TEST_CASE("element weights: statistics are averaged, a local tensor keeps its bits") {
+  subfed::model net;
+  const auto g = net.group("g", 2);
+  net.tensor("w", {g});
+  net.tensor("variance", {g}, subfed::role::statistic);
+  net.tensor("own", {g}, subfed::role::local);
+  const submodel all = submodel::full(net);
+  update_counts counts(net);
+  counts.record(all);
+  const auto weights = subfed::element_weights(weighting::updates, all, counts);
+  CHECK(weights[1] == std::vector<double>{1, 1});
+  CHECK(weights[2] == std::vector<double>{0, 0});
+  element_weighted_average<double> mean(net);
+  const std::vector<double> values{3, 5}, three(2, 3.0);
+  const tensor_view<const double> given(values.data(), {2}), by(three.data(), {2});
+  mean.add(all, {given, given, given}, {by, by, by});
+  std::vector<double> w(2, 9.0), variance(2, 9.0), own(2, 9.0);
+  const auto report =
+      mean.finish({tensor_view<double>(w.data(), {2}), tensor_view<double>(variance.data(), {2}),
+                   tensor_view<double>(own.data(), {2})});
+  CHECK(w == values);
+  CHECK(variance == values);
+  CHECK(own == std::vector<double>(2, 9.0));
+  CHECK(report.held == 4);
+  CHECK(report.unheld == 0);
+  CHECK(report.kept == 2);
+}
+
 TEST_CASE("by hand: two clients, one element that the second has updated three times as often") {
   subfed::model net;
   const auto g = net.group("g", 3);

@@ -285,3 +285,20 @@ TEST_CASE("drawn members are the golden ones") {
     CHECK(ensemble_members{row.members, by}.of(row.seed, row.round, row.client) == row.member);
   }
 }
+
+TEST_CASE("what is no parameter is not cleared: a variance of 0 would divide by 0") {
+  subfed::model net;
+  const auto g = net.group("g", 4);
+  net.tensor("w", {g});
+  net.tensor("variance", {g}, subfed::role::statistic);
+  net.tensor("own", {g}, subfed::role::local);
+  matrix w(4, 2.0), variance(4, 3.0), own(4, 5.0);
+  const std::vector members_of{subfed::draw(net, ensemble_block{{2}}, {.client = 1})};
+  CHECK(subfed::clear_unheld<double>(
+            net, members_of,
+            {tensor_view<double>(w.data(), {4}), tensor_view<double>(variance.data(), {4}),
+             tensor_view<double>(own.data(), {4})}) == 2);
+  CHECK(w == matrix{0, 0, 2, 2});
+  CHECK(variance == matrix(4, 3.0));
+  CHECK(own == matrix(4, 5.0));
+}

@@ -35,9 +35,11 @@ TEST_CASE("the local model has the names, the couplings and the client's shapes"
   const auto h = net.group("h", 6);
   const auto whole = net.group("whole", 3, subfed::cut::never);
   net.tensor("w", {h.repeat(2), whole});
-  net.tensor("v", {4, h.block(3)});
+  net.tensor("v", {4, h.block(3)}, subfed::role::local);
   const auto held = subfed::draw(net, subfed::rolling{}, {.round = 5, .capacity = 0.5});
   const subfed::model local = subfed::local_model(held);
+  CHECK(local.tensors()[0].role == subfed::role::parameter);
+  CHECK(local.tensors()[1].role == subfed::role::local);
   REQUIRE(local.tensors().size() == 2);
   CHECK(local.tensors()[0].name == "w");
   CHECK(local.tensors()[0].extents == std::vector<std::int64_t>{6, 3});

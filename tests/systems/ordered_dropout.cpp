@@ -55,6 +55,15 @@ TEST_CASE("U_5 for a client of capacity 0.6: 1/5, 2/5 and 3/5, a third each") {
   CHECK(u5.pick(0x1.fffffffffffffp-1, 0.6) == 2);
 }
 
+TEST_CASE(
+    "a number on the border of two widths picks the wider one, as its interval is half-open") {
+  const width_distribution given({0.25, 0.5, 1}, {1, 1, 2});
+  CHECK(given.pick(0x1.fffffffffffffp-3, 1) == 0);
+  CHECK(given.pick(0.25, 1) == 1);
+  CHECK(given.pick(0.5, 1) == 2);
+  CHECK(given.pick(0.5, 0.5) == 1);
+}
+
 TEST_CASE("drawn widths have the probabilities of D_P given p <= p_max, and repeat") {
   const width_distribution given({0.25, 0.5, 1}, {1, 2, 5});
   std::array<int, 3> seen{};

@@ -40,16 +40,18 @@ struct problem {
 }  // namespace
 
 TEST_CASE("by hand: the corrected gradient and the new control of one client") {
+  subfed::model net;
+  net.tensor("x", {1});
   std::vector<double> gradient{1};
   const std::vector<double> own{0.25}, server{2}, start{5}, trained{4};
   std::vector<double> delta{99};
   const auto view = [](const std::vector<double>& v) {
     return tensor_view<const double>(v.data(), {1});
   };
-  subfed::correct_gradients<double>({view(own)}, {view(server)},
+  subfed::correct_gradients<double>(net, {view(own)}, {view(server)},
                                     {tensor_view<double>(gradient.data(), {1})});
   CHECK(gradient[0] == 1 - 0.25 + 2);
-  subfed::control_change<double>({view(start)}, {view(trained)}, {view(server)},
+  subfed::control_change<double>(net, {view(start)}, {view(trained)}, {view(server)},
                                  {.steps = 4, .lr = 0.5}, {tensor_view<double>(delta.data(), {1})});
   CHECK(delta[0] == (5 - 4) / (4 * 0.5) - 2);  // c_i+ = c_i - c + (x - y) / (K lr)
 }
@@ -77,7 +79,7 @@ TEST_CASE("the server's control stays the mean of all clients' controls, for any
       for (double& y : trained) y = random.unit();
       kept.emplace_back(n);
       const tensor_view<double> delta(kept.back().data(), shape);
-      subfed::control_change<double>({tensor_view<const double>(start.data(), shape)},
+      subfed::control_change<double>(p.net, {tensor_view<const double>(start.data(), shape)},
                                      {tensor_view<const double>(trained.data(), shape)},
                                      {tensor_view<const double>(c_server.data(), shape)},
                                      {.steps = 3, .lr = 0.1}, {delta});
@@ -116,13 +118,13 @@ TEST_CASE(
         for (int step = 0; step < 10; ++step) {
           std::vector<double> gradient{curvature[c] * (y[c][0] - target[c])};
           if (corrected) {
-            subfed::correct_gradients<double>({tensor_view<const double>(own[c].data(), {1})},
+            subfed::correct_gradients<double>(net, {tensor_view<const double>(own[c].data(), {1})},
                                               {control},
                                               {tensor_view<double>(gradient.data(), {1})});
           }
           y[c][0] -= 0.05 * gradient[0];
         }
-        subfed::control_change<double>({global}, {mine}, {control}, {.steps = 10, .lr = 0.05},
+        subfed::control_change<double>(net, {global}, {mine}, {control}, {.steps = 10, .lr = 0.05},
                                        {change});
         own[c][0] += delta[c][0];
         updates.push_back({full, {mine}});
@@ -138,21 +140,55 @@ TEST_CASE(
 }
 
 TEST_CASE("bad steps, cohorts and shapes are refused, and nothing is written") {
+  subfed::model net;
+  net.tensor("x", {1});
   std::vector<double> a{1}, out{7};
   const tensor_view<const double> one(a.data(), {1}), none(a.data(), {0});
   const tensor_view<double> to(out.data(), {1});
   CHECK(message_of([&] {
-          subfed::control_change<double>({one}, {one}, {one}, {.steps = 0, .lr = 0.1}, {to});
+          subfed::control_change<double>(net, {one}, {one}, {one}, {.steps = 0, .lr = 0.1}, {to});
         }) ==
         "subfed: control_change: 0 steps with the learning rate 0.1, expected at least 1 and "
         "a positive number");
   CHECK(message_of([&] {
-          subfed::control_change<double>({one}, {one}, {one}, {.steps = 1, .lr = 0}, {to});
+          subfed::control_change<double>(net, {one}, {one}, {one}, {.steps = 1, .lr = 0}, {to});
         }).find("the learning rate 0,") != std::string::npos);
-  CHECK(message_of([&] { subfed::correct_gradients<double>({one}, {none}, {to}); }) ==
-        "subfed: correct_gradients: the server control tensor 'number 0' has shape (0,), expected "
+  CHECK(message_of([&] { subfed::correct_gradients<double>(net, {one}, {none}, {to}); }) ==
+        "subfed: correct_gradients: the server control tensor 'x' has shape (0,), expected "
         "(1,)");
   CHECK(message_of([] { subfed::control_options(3, 2); }) ==
         "subfed: control_options: a cohort of 3 out of 2 clients");
   CHECK(out[0] == 7);
+}
+
+TEST_CASE("statistics, counters and local tensors never get a control, and none is applied") {
+  using subfed::role;
+  subfed::model net;
+  net.tensor("w", {2});
+  for (const role is : {role::statistic, role::counter, role::local}) {
+    net.tensor("of role " + std::string(subfed::role_text(is)), {2}, is);
+  }
+  const std::vector<double> x{5, 6}, y{4, 4}, control{1, 3};
+  const tensor_view<const double> vx(x.data(), {2}), vy(y.data(), {2}), vc(control.data(), {2});
+  const tensor_view<const double> empty(nullptr, {0});
+  std::vector<double> gradients(8, 10), deltas(8, 99), server(8, 0.0);
+  std::vector<tensor_view<double>> vg, vd, vs;
+  for (std::size_t t = 0; t < 4; ++t) {
+    const std::vector<std::int64_t> shape{2};
+    vg.emplace_back(gradients.data() + 2 * t, shape);
+    vd.emplace_back(deltas.data() + 2 * t, shape);
+    vs.emplace_back(server.data() + 2 * t, shape);
+  }
+  const std::vector<tensor_view<const double>> zero(4,
+                                                    tensor_view<const double>(server.data(), {2}));
+  subfed::correct_gradients<double>(net, zero, {vc, vc, vc, vc}, vg);
+  CHECK(gradients == std::vector<double>{11, 13, 10, 10, 10, 10, 10, 10});
+  subfed::correct_gradients<double>(net, {vc, empty, vc, empty}, {zero[0], vc, empty, empty}, vg);
+  CHECK(gradients == std::vector<double>(8, 10));
+  subfed::control_change<double>(net, {vx, vx, vx, empty}, {vy, vy, empty, vy}, {vc, vc, empty, vc},
+                                 {.steps = 2, .lr = 0.25}, vd);
+  CHECK(deltas == std::vector<double>{1, 1, 0, 0, 0, 0, 0, 0});
+  const std::vector<subfed::update<double>> updates{{subfed::submodel::full(net), vd}};
+  subfed::average_cohort<double>(net, updates, vs, subfed::control_options(1, 2));
+  CHECK(server == std::vector<double>{0.5, 0.5, 0, 0, 0, 0, 0, 0});
 }

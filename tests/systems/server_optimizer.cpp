@@ -228,6 +228,14 @@ TEST_CASE("what is out of range or missing is refused by name, and nothing is wr
   };
   CHECK(refused(subfed::server_adam{.beta1 = 1}) ==
         "subfed: server_optimizer: beta1 is 1, expected in [0, 1)");
+  CHECK(refused(subfed::server_adagrad{.beta1 = -0.5}) ==
+        "subfed: server_optimizer: beta1 is -0.5, expected in [0, 1)");
+  CHECK(refused(subfed::server_yogi{.beta1 = 1.5}) ==
+        "subfed: server_optimizer: beta1 is 1.5, expected in [0, 1)");
+  CHECK(refused(subfed::server_adam{.beta2 = 1}) ==
+        "subfed: server_optimizer: beta2 is 1, expected in [0, 1)");
+  CHECK(refused(subfed::server_sgd{.momentum = 1}) ==
+        "subfed: server_optimizer: the momentum is 1, expected in [0, 1)");
   CHECK(refused(subfed::server_yogi{.beta2 = -0.5}) ==
         "subfed: server_optimizer: beta2 is -0.5, expected in [0, 1)");
   CHECK(refused(subfed::server_sgd{.lr = std::numeric_limits<double>::quiet_NaN()})

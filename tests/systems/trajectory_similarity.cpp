@@ -169,6 +169,32 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("statistics, counters and local tensors have no part in how alike updates are") {
+  subfed::model plain, full;
+  for (subfed::model* net : {&plain, &full}) {
+    const auto g = net->group("g", 2);
+    net->tensor("w", {g});
+    if (net == &plain) continue;
+    for (const auto is : {subfed::role::statistic, subfed::role::counter, subfed::role::local}) {
+      net->tensor("of role " + std::string(subfed::role_text(is)), {g}, is);
+    }
+  }
+  const std::vector<double> before{1, 1}, after{0, 3};
+  const tensor_view<const double> old(before.data(), {2}), now(after.data(), {2});
+  const auto similarity = [&](const subfed::model& net) {
+    const std::vector<tensor_view<const double>> start(net.tensors().size(), old);
+    const std::vector<tensor_view<const double>> trained_to(net.tensors().size(), now);
+    const keep_probabilities keep(net);
+    const std::vector<trajectory<double>> clients{{submodel::full(net), trained_to, keep, 1},
+                                                  {submodel::full(net), start, keep, 1}};
+    return subfed::similarity_of<double>(net, start, clients);
+  };
+  const auto with = similarity(full), without = similarity(plain);
+  CHECK(without(0, 0, 0) == 0.25 * 1);
+  CHECK(without(1, 0, 0) == 0.25 * 4);
+  for (std::size_t n = 0; n < 2; ++n) CHECK(with(n, 0, 0) == without(n, 0, 0));
+}
+
 TEST_CASE("the objective is the sum of S / max, and Theorem 3: least at q = 1 for similarities") {
   support::seeded random(31);
   for (int trial = 0; trial < 30; ++trial) {

@@ -4,6 +4,7 @@
 #include <subfed/theory/chosen_indices.hpp>
 #include <support/checks.hpp>
 
+#include <array>
 #include <cstdint>
 #include <initializer_list>
 #include <vector>
@@ -38,6 +39,31 @@ TEST_CASE("the exact distribution lies between the bounds, R by R") {
     const double mean = exact.moments().mean;
     CHECK(bounds.mean_at_least <= mean * (1 + 1e-12));
     CHECK(bounds.mean_at_most >= mean * (1 - 1e-12));
+  }
+}
+
+TEST_CASE("two nodes' counts are those over all pairs of sets, listed") {
+  // Four nodes, two clients of two nodes each: 6 x 6 equally likely pairs of sets.
+  std::vector<std::array<int, 4>> sets;
+  for (int bits = 0; bits < 16; ++bits) {
+    const std::array<int, 4> held{bits & 1, bits >> 1 & 1, bits >> 2 & 1, bits >> 3 & 1};
+    if (held[0] + held[1] + held[2] + held[3] == 2) sets.push_back(held);
+  }
+  REQUIRE(sets.size() == 6);
+  for (const int times : {1, 2}) {
+    double one = 0, two = 0;
+    for (const auto& a : sets) {
+      for (const auto& b : sets) {
+        const bool first = a[0] + b[0] < times, second = a[1] + b[1] < times;
+        one += first;
+        two += first && second;
+      }
+    }
+    subfed::detail::pair_counts counts(times);
+    counts.act(4, 2);
+    counts.act(4, 2);
+    CHECK(counts.one() == doctest::Approx(one / 36).epsilon(1e-14));
+    CHECK(counts.two() == doctest::Approx(two / 36).epsilon(1e-14));
   }
 }
 

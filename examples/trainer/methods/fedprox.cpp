@@ -19,7 +19,8 @@ class proximal_client : public masked_client {
     const at::Tensor loss = masked_client::gradient(own, samples);
     const host_copy gradients(own.network->gradients());
     const host_copy weights(own.network->tensors());
-    subfed::add_proximal<float>(mu_, weights.tensors(), start_, gradients.tensors());
+    subfed::add_proximal<float>(own.part.parent(), mu_, weights.tensors(), start_,
+                                gradients.tensors());
     gradients.put_back();
     return loss;
   }

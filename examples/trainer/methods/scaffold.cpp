@@ -32,7 +32,7 @@ class scaffold_client : public masked_client {
   at::Tensor gradient(const turn& own, const batch& samples) override {
     const at::Tensor loss = masked_client::gradient(own, samples);
     const host_copy gradients(own.network->gradients());
-    subfed::correct_gradients<float>(own_, server_, gradients.tensors());
+    subfed::correct_gradients<float>(own.part.parent(), own_, server_, gradients.tensors());
     gradients.put_back();
     return loss;
   }
@@ -40,8 +40,8 @@ class scaffold_client : public masked_client {
   void end(const turn& own, double distance) override {
     change_ = zeros_like_parts(own.part);
     const host_copy trained(own.network->tensors());
-    subfed::control_change<float>(start_, trained.tensors(), server_, {.steps = 1, .lr = distance},
-                                  change_);
+    subfed::control_change<float>(own.part.parent(), start_, trained.tensors(), server_,
+                                  {.steps = 1, .lr = distance}, change_);
     for (std::size_t t = 0; t < change_.size(); ++t) own_[t] += change_[t];
   }
 

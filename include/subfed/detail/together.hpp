@@ -58,6 +58,21 @@ void check_all_globals(const char* verb, const char* role, const model& net,
   }
 }
 
+/// Throws unless a list has a tensor for each of the model's, and each parameter has the shape that
+/// `expected` has it in. The others are not looked at.
+template <class T, class U>
+void check_same_parameters(const char* verb, const char* role, const model& net,
+                           const tensor_views<T>& expected, const tensor_views<U>& found) {
+  check_count(verb, role, net, found.size());
+  for (std::size_t t = 0; t < found.size(); ++t) {
+    const auto& info = net.tensors()[t];
+    if (!info.is_parameter()) continue;
+    const std::vector<std::int64_t> extents(expected[t].extents().begin(),
+                                            expected[t].extents().end());
+    check_shape(verb, role, info.name, found[t].extents(), extents);
+  }
+}
+
 /// Throws unless both lists have as many tensors, of the same shapes.
 template <class T, class U>
 void check_same_shapes(const char* verb, const char* role, const tensor_views<T>& expected,

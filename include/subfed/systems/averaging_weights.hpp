@@ -28,11 +28,12 @@ enum class weighting {
   both        ///< the product of the two
 };
 
-/// Kernels that a client holds: input channels times output channels of each tensor of rank 2 or
+/// Kernels that a client holds: input channels times output channels of each parameter of rank 2 or
 /// more (a matrix element counts as one), of what takes part or not.
 inline std::int64_t kept_kernels(const submodel& sub) {
   std::int64_t n = 0;
   for (std::size_t t = 0; t < sub.parent().tensors().size(); ++t) {
+    if (!sub.parent().tensors()[t].is_parameter()) continue;
     const std::vector<std::int64_t> extents = sub.extents(tensor_id(t));
     if (extents.size() >= 2) n += extents[0] * extents[1];
   }
@@ -115,6 +116,7 @@ inline std::vector<std::vector<double>> element_weights(weighting by, const subm
     std::size_t elements = 1;
     for (const std::int64_t e : sub.extents(tensor_id(t))) elements *= static_cast<std::size_t>(e);
     out.emplace_back(elements, 0.0);
+    if (sub.parent().tensors()[t].is_local()) continue;
     detail::for_each_held(sub, t, [&](std::int64_t g, std::int64_t l) {
       const std::uint32_t n = counts.of(tensor_id(t))[static_cast<std::size_t>(g)];
       out.back()[static_cast<std::size_t>(l)] = counted ? size * n : size;
@@ -141,7 +143,8 @@ class element_weighted_average {
     }
   }
 
-  /// Shapes  Tensor t and its weights are sub.extents(tensor_id(t)); any strides.
+  /// Shapes  Tensor t and its weights are sub.extents(tensor_id(t)); any strides. Of a local tensor
+  ///         neither is read.
   /// Throws  error for another model, wrong shapes, or a weight that is negative or not finite; the
   ///         state is then as it was.
   void add(const submodel& sub, const tensor_views<const T>& tensors,
@@ -158,6 +161,7 @@ class element_weighted_average {
       });
     }
     for (std::size_t t = 0; t < tensors.size(); ++t) {
+      if (net_.tensors()[t].is_local()) continue;
       const std::vector<T> values = packed(tensors[t]);
       const std::vector<double> own = packed(weights[t]);
       detail::for_each_held(sub, t, [&](std::int64_t g, std::int64_t l) {
@@ -170,13 +174,18 @@ class element_weighted_average {
     ++clients_;
   }
 
-  /// Post    Elements that nobody holds with a positive weight keep their bits.
+  /// Post    Elements that nobody holds with a positive weight keep their bits, and so do local
+  ///         tensors, which are reported as kept.
   /// Throws  error for a wrong number or shape of tensors; nothing has been written then.
   average_report finish(const tensor_views<T>& globals) const {
     detail::check_globals(net_, globals);
     average_report report;
     report.clients = clients_;
     for (std::size_t t = 0; t < globals.size(); ++t) {
+      if (net_.tensors()[t].is_local()) {
+        report.kept += globals[t].size();
+        continue;
+      }
       std::size_t i = 0;
       detail::for_each_offset(globals[t], [&](std::int64_t o) {
         const double weight = weights_[t][i];

@@ -81,7 +81,7 @@ struct ensemble_block {
 
 /// Sets to 0 what none of the submodels holds: weights between blocks, which join members from the
 /// second hidden layer on. The paper leaves them random (Remark in Sec. 4). With them at 0 the one
-/// server model is the sum of its members. Integers are left as they are.
+/// server model is the sum of its members. Of parameters alone: a variance of 0 would divide by 0.
 ///
 /// Returns  how many elements were set.
 /// Throws   error for a submodel of another model, or a wrong number or shape of tensors; nothing
@@ -96,6 +96,7 @@ std::int64_t clear_unheld(const model& net, std::span<const submodel> members,
   }
   std::int64_t cleared = 0;
   for (std::size_t t = 0; t < globals.size(); ++t) {
+    if (!net.tensors()[t].is_parameter()) continue;
     const std::vector<unsigned char> held = detail::held_by_any(net, members, t);
     std::size_t i = 0;
     detail::for_each_offset(globals[t], [&](std::int64_t o) {

@@ -14,15 +14,17 @@
 
 namespace subfed::inline v0 {
 
-/// The model of which the client has all: the same groups and tensors by name, each group with as
-/// many nodes as the submodel holds.
+/// The model of which the client has all: the same groups and tensors by name and role, each group
+/// with as many nodes as the submodel holds.
 inline model local_model(const submodel& held) {
   const model& net = held.parent();
   model out;
   for (std::size_t g = 0; g < net.groups().size(); ++g) {
     out.group(net.groups()[g].name, held.extent(group_id(g)), net.groups()[g].cut);
   }
-  for (const auto& tensor : net.tensors()) out.tensor(tensor.name, tensor.dimensions);
+  for (const auto& tensor : net.tensors()) {
+    out.tensor(tensor.name, tensor.dimensions, tensor.role);
+  }
   return out;
 }
 

@@ -5,6 +5,7 @@
 #include <subfed/average_options.hpp>
 #include <subfed/detail/average_kernels.hpp>
 #include <subfed/detail/together.hpp>
+#include <subfed/model.hpp>
 #include <subfed/scalar.hpp>
 #include <subfed/tensor_view.hpp>
 
@@ -23,27 +24,33 @@ inline void check_proximal(double mu) {
 }
 
 template <class T>
-void check_written(const char* verb, const tensor_views<T>& written) {
+void check_written(const char* verb, const char* role, const model& net,
+                   const tensor_views<T>& written) {
+  check_count(verb, role, net, written.size());
   for (std::size_t t = 0; t < written.size(); ++t) {
-    check_unique(verb, "written", "number " + std::to_string(t), written[t]);
+    check_unique(verb, role, net.tensors()[t].name, written[t]);
   }
 }
 
 }  // namespace detail
 
 /// mu / 2 ||w - w_start||^2: what FedProx adds to a client's loss. [FedProx] w_start is the
-/// submodel as the server sent it, so parameters that the client lacks do not count.
+/// submodel as the server sent it, so parameters that the client lacks do not count. Tensors that
+/// are not parameters of `net` do not count either, and are not looked at.
 ///
-/// Shapes    both lists alike; any strides.
+/// Shapes    both lists with the tensors of net, parameters alike; any strides.
 /// Throws    error for a mu that is negative or not finite, or shapes that differ.
 /// Numerics  Sum in double, tensor by tensor in row-major order.
 template <averageable T>
-double proximal_term(double mu, const tensor_views<std::type_identity_t<const T>>& weights,
+double proximal_term(const model& net, double mu,
+                     const tensor_views<std::type_identity_t<const T>>& weights,
                      const tensor_views<std::type_identity_t<const T>>& start) {
   detail::check_proximal(mu);
-  detail::check_same_shapes("proximal", "start", weights, start);
+  detail::check_count("proximal", "weight", net, weights.size());
+  detail::check_same_parameters("proximal", "start", net, weights, start);
   double sum = 0;
   for (std::size_t t = 0; t < weights.size(); ++t) {
+    if (!net.tensors()[t].is_parameter()) continue;
     detail::for_each_together(
         [&](const auto& at) {
           const double apart = scalar_traits<T>::load(weights[t].data_handle()[at[0]]) -
@@ -55,23 +62,28 @@ double proximal_term(double mu, const tensor_views<std::type_identity_t<const T>
   return mu / 2 * sum;
 }
 
-/// gradient += mu (w - w_start): the term's share of the gradient.
+/// gradient += mu (w - w_start): the term's share of the gradient, of parameters.
 ///
-/// Shapes    the three lists alike; any strides. add_proximal<float>(mu, weights, start,
-///           gradients).
+///   add_proximal<float>(net, mu, weights, start, gradients);
+///
+/// Shapes    the three lists with the tensors of net, parameters alike; any strides.
+/// Post      What is not a parameter of net keeps its gradient.
 /// Throws    as proximal_term; error for gradients with several indices for one element. Nothing
 ///           has been written then.
 /// Numerics  One rounding to T.
 template <averageable T>
-void add_proximal(double mu, const tensor_views<std::type_identity_t<const T>>& weights,
+void add_proximal(const model& net, double mu,
+                  const tensor_views<std::type_identity_t<const T>>& weights,
                   const tensor_views<std::type_identity_t<const T>>& start,
                   const tensor_views<std::type_identity_t<T>>& gradients) {
   detail::check_proximal(mu);
-  detail::check_same_shapes("proximal", "start", weights, start);
-  detail::check_same_shapes("proximal", "gradient", weights, gradients);
-  detail::check_written("proximal", gradients);
+  detail::check_count("proximal", "weight", net, weights.size());
+  detail::check_same_parameters("proximal", "start", net, weights, start);
+  detail::check_same_parameters("proximal", "gradient", net, weights, gradients);
+  detail::check_written("proximal", "gradient", net, gradients);
   using traits = scalar_traits<T>;
   for (std::size_t t = 0; t < weights.size(); ++t) {
+    if (!net.tensors()[t].is_parameter()) continue;
     detail::for_each_together(
         [&](const auto& at) {
           const double apart = traits::load(weights[t].data_handle()[at[0]]) -

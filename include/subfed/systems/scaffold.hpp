@@ -5,6 +5,7 @@
 #include <subfed/average_options.hpp>
 #include <subfed/detail/average_kernels.hpp>
 #include <subfed/detail/together.hpp>
+#include <subfed/model.hpp>
 #include <subfed/scalar.hpp>
 #include <subfed/systems/proximal.hpp>
 #include <subfed/tensor_view.hpp>
@@ -19,22 +20,27 @@ namespace subfed::inline v0 {
 /// gradient += c - c_i: a local step is y -= lr (g - c_i + c). [SCAFFOLD, Alg. 1]
 ///
 /// Both controls are slices by the client's submodel, of tensors of the whole model that the server
-/// (c) and the client (c_i) keep; what a client never held has the control 0.
+/// (c) and the client (c_i) keep; what a client never held has the control 0. Only parameters of
+/// `net` have controls: of other tensors neither is looked at.
 ///
-///   correct_gradients<float>(own_control, server_control, gradients);
+///   correct_gradients<float>(net, own_control, server_control, gradients);
 ///
-/// Shapes  the three lists alike; any strides.
+/// Shapes  the three lists with the tensors of net, parameters alike; any strides.
+/// Post    What is not a parameter of net keeps its gradient.
 /// Throws  error for shapes that differ, or gradients with several indices for one element; nothing
 ///         has been written then.
 template <averageable T>
-void correct_gradients(const tensor_views<std::type_identity_t<const T>>& own_control,
+void correct_gradients(const model& net,
+                       const tensor_views<std::type_identity_t<const T>>& own_control,
                        const tensor_views<std::type_identity_t<const T>>& server_control,
                        const tensor_views<std::type_identity_t<T>>& gradients) {
-  detail::check_same_shapes("correct_gradients", "own control", gradients, own_control);
-  detail::check_same_shapes("correct_gradients", "server control", gradients, server_control);
-  detail::check_written("correct_gradients", gradients);
+  detail::check_written("correct_gradients", "gradient", net, gradients);
+  detail::check_same_parameters("correct_gradients", "own control", net, gradients, own_control);
+  detail::check_same_parameters("correct_gradients", "server control", net, gradients,
+                                server_control);
   using traits = scalar_traits<T>;
   for (std::size_t t = 0; t < gradients.size(); ++t) {
+    if (!net.tensors()[t].is_parameter()) continue;
     detail::for_each_together(
         [&](const auto& at) {
           T& gradient = gradients[t].data_handle()[at[0]];
@@ -57,16 +63,18 @@ struct local_steps {
 ///   delta = c_i+ - c_i = (x - y) / (K lr) - c        [SCAFFOLD, Alg. 1, option II]
 ///
 /// The client adds it to its own control; the server averages the deltas of the cohort with
-/// control_options().
+/// control_options(). What is not a parameter of `net` has the change 0: statistics, counters and
+/// local tensors never get a control.
 ///
-///   control_change<float>(start, trained, server_control, {.steps = K, .lr = lr}, delta);
+///   control_change<float>(net, start, trained, server_control, {.steps = K, .lr = lr}, delta);
 ///
-/// Shapes    all lists alike; any strides.
+/// Shapes    all lists with the tensors of net, parameters alike; any strides. Of what is not a
+///           parameter delta alone is used.
 /// Throws    error for no step, a learning rate that is not positive and finite, or shapes that
 ///           differ; nothing has been written then.
 /// Numerics  In double, one rounding to T.
 template <averageable T>
-void control_change(const tensor_views<std::type_identity_t<const T>>& start,
+void control_change(const model& net, const tensor_views<std::type_identity_t<const T>>& start,
                     const tensor_views<std::type_identity_t<const T>>& trained,
                     const tensor_views<std::type_identity_t<const T>>& server_control,
                     const local_steps& local, const tensor_views<std::type_identity_t<T>>& delta) {
@@ -75,13 +83,18 @@ void control_change(const tensor_views<std::type_identity_t<const T>>& start,
                  " steps with the learning rate " + detail::text(local.lr) +
                  ", expected at least 1 and a positive number");
   }
-  detail::check_same_shapes("control_change", "start", delta, start);
-  detail::check_same_shapes("control_change", "trained", delta, trained);
-  detail::check_same_shapes("control_change", "server control", delta, server_control);
-  detail::check_written("control_change", delta);
+  detail::check_written("control_change", "delta", net, delta);
+  detail::check_same_parameters("control_change", "start", net, delta, start);
+  detail::check_same_parameters("control_change", "trained", net, delta, trained);
+  detail::check_same_parameters("control_change", "server control", net, delta, server_control);
   using traits = scalar_traits<T>;
   const double length = static_cast<double>(local.steps) * local.lr;
   for (std::size_t t = 0; t < delta.size(); ++t) {
+    if (!net.tensors()[t].is_parameter()) {
+      detail::for_each_offset(
+          delta[t], [&](std::int64_t o) { delta[t].data_handle()[o] = traits::store(0); });
+      continue;
+    }
     detail::for_each_together(
         [&](const auto& at) {
           const double way = traits::load(start[t].data_handle()[at[1]]) -

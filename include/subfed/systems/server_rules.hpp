@@ -49,7 +49,10 @@ struct server_sgd {
   double lr = 1;
   double momentum = 0;
 
-  void check() const { detail::check_adaptive(lr, momentum, 0, 1); }
+  void check() const {
+    detail::check_server_rate("the learning rate", lr, 0, 0x1p1000);
+    detail::check_server_rate("the momentum", momentum, 0, 1);
+  }
   double operator()(double delta, double& m, double&) const noexcept {
     m = detail::rounded_product(momentum, m) + delta;
     return detail::rounded_product(lr, m);

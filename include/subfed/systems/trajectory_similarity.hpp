@@ -141,7 +141,7 @@ struct trajectory {
 /// S^n_ij = lambda_i lambda_j max(p_i[n], p_j[n]) Delta_i^n . Delta_j^n,
 ///
 /// Delta_c^n the old values minus the client's, of the parameters of node n. [FedDrop, Theorem 2]
-/// These are the elements of all tensors whose first dimension is bound to the node's group: the
+/// These are the elements of all parameters whose first dimension is bound to the node's group: the
 /// filter of an output channel and its bias, the rows of an LSTM's four gates. What a client does
 /// not hold it did not change.
 ///
@@ -179,7 +179,7 @@ trajectory_similarity similarity_of(const model& net,
   std::vector<double> deltas, products(count);
   for (std::size_t t = 0; t < net.tensors().size(); ++t) {
     const auto& info = net.tensors()[t];
-    if (info.dimensions.empty()) continue;
+    if (info.dimensions.empty() || !info.is_parameter()) continue;
     std::int64_t row_elements = 1;
     for (std::size_t r = 1; r < info.extents.size(); ++r) row_elements *= info.extents[r];
     const auto rows = static_cast<std::size_t>(info.extents[0]);
