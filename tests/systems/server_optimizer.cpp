@@ -2,6 +2,7 @@
 #include <subfed/systems/server_optimizer.hpp>
 
 #include <subfed/draw.hpp>
+#include <subfed/layers/normalization.hpp>
 #include <subfed/schemes/rolling.hpp>
 #include <subfed/selective_average.hpp>
 #include <support/checks.hpp>
@@ -219,6 +220,110 @@ TEST_CASE("rows that do not take part do not move, and integers stay as the aver
   optimiser.finish(std::vector{sub}, globals);
   CHECK(w == std::array<float, 3>{2, 1, 2});  // the average wrote 2 where nobody held: not ours
   CHECK(steps == 9);
+}
+
+namespace {
+
+/// Ten rounds in which every client reports the variance 0.1, the mean -2 and the weight 3.
+template <class Rule>
+void check_statistics(const Rule& rule) {
+  subfed::model net;
+  const auto g = net.group("g", 2);
+  const auto norm = subfed::batch_norm(
+      net, "bn", {.channels = g, .statistics = subfed::running_statistics::with_counter});
+  const auto own = net.tensor("own", {g}, subfed::role::local);
+  server_optimizer<void, Rule> optimiser(net, rule);
+  std::array<float, 2> weight{1, 1}, bias{0, 0}, mean{0, 0}, variance{1, 1}, head{5, 5};
+  std::int64_t batches = 0;
+  const std::vector<tensor_view<void>> globals{
+      tensor_view<float>(weight.data(), {2}),  tensor_view<float>(bias.data(), {2}),
+      tensor_view<float>(mean.data(), {2}),    tensor_view<float>(variance.data(), {2}),
+      tensor_view<std::int64_t>(&batches, {}), tensor_view<float>(head.data(), {2})};
+  const std::array<float, 2> weight_now{3, 3}, bias_now{0, 0}, mean_now{-2, -2},
+      variance_now{0.1f, 0.1f};
+  const std::int64_t batches_now = 7;
+  const submodel all = submodel::full(net);
+  for (int round = 0; round < 10; ++round) {
+    optimiser.begin(globals);
+    subfed::selective_average<void> average(net, {.integers = subfed::integer_rule::max});
+    average.add(all, {tensor_view<const float>(weight_now.data(), {2}),
+                      tensor_view<const float>(bias_now.data(), {2}),
+                      tensor_view<const float>(mean_now.data(), {2}),
+                      tensor_view<const float>(variance_now.data(), {2}),
+                      tensor_view<const std::int64_t>(&batches_now, {}),
+                      tensor_view<const float>(head.data(), {2})});
+    average.finish(globals);
+    const auto report = optimiser.finish(std::vector{all}, globals);
+    CHECK(report == subfed::server_step_report{4, 0});
+    CHECK(variance == variance_now);
+    CHECK(mean == mean_now);
+    CHECK(batches == batches_now);
+    CHECK(head == std::array<float, 2>{5, 5});
+  }
+  CHECK(weight[0] != 3);  // momentum or a small step: not the average
+  CHECK(optimiser.first_moment(*norm.weight).size() == 2);
+  for (const auto t : {*norm.running_mean, *norm.running_var, *norm.num_batches_tracked, own}) {
+    CHECK(optimiser.first_moment(t).empty());
+    CHECK(optimiser.second_moment(t).empty());
+  }
+}
+
+}  // namespace
+
+TEST_CASE("statistics and counters stay as averaged, local tensors as they are, by every rule") {
+  check_statistics(subfed::server_sgd{.lr = 1, .momentum = 0.9});
+  check_statistics(subfed::server_adagrad{});
+  check_statistics(subfed::server_adam{});
+  check_statistics(subfed::server_yogi{});
+  check_statistics([](double delta, double& m, double&) { return m = 0.9 * m + delta / 2; });
+}
+
+TEST_CASE("a step that leaves the range of numbers is refused, and nothing is written") {
+  const line net;
+  const auto refused = [&]<class T, class Rule>(T old, T now, const Rule& rule) {
+    server_optimizer<T, Rule> optimiser(net.net, rule);
+    std::array<T, 4> x{1, 1, old, 1};
+    const tensor_view<T> view(x.data(), {4});
+    optimiser.begin({view});
+    x[0] = 2, x[2] = now;
+    const std::array<T, 4> before = x;
+    const double m = optimiser.first_moment(net.x)[0], v = optimiser.second_moment(net.x)[0];
+    std::string message;
+    try {
+      optimiser.finish(std::vector{net.holding({0, 2})}, {view});
+      return std::string("nothing was thrown");
+    } catch (const subfed::error& e) {
+      message = e.what();
+      CHECK(e.tensor() == "x");
+    }
+    CHECK(x == before);
+    CHECK(optimiser.first_moment(net.x)[0] == m);
+    CHECK(optimiser.second_moment(net.x)[0] == v);
+    return message;
+  };
+  CHECK(refused(0.0, 1e200, subfed::server_adam{}) ==
+        "subfed: server_optimizer: the step from 0 through the average 1e+200 of tensor 'x', at "
+        "element (2,), leaves the range of its numbers");  // 1e400 in the second moment
+  CHECK(refused(0.0, 1e200, subfed::server_adagrad{}).find("leaves the range") !=
+        std::string::npos);
+  CHECK(refused(0.0, -1e200, subfed::server_yogi{}).find("leaves the range") != std::string::npos);
+  CHECK(refused(-1e308, 1e308, subfed::server_sgd{}).find("leaves the range") != std::string::npos);
+  CHECK(refused(0.0f, 2e38f, subfed::server_sgd{.lr = 2}).find("leaves the range") !=
+        std::string::npos);  // 4e38 is beyond float
+  CHECK(refused(0.0, 1e150, subfed::server_adam{}) == "nothing was thrown");
+}
+
+TEST_CASE("what is not finite in the average goes on, and leaves the others alone") {
+  const line net;
+  server_optimizer<double, subfed::server_sgd> sgd(net.net, {.lr = 1, .momentum = 0.9});
+  std::array<double, 4> x{1, 1, 1, 1};
+  const tensor_view<double> view(x.data(), {4});
+  sgd.begin({view});
+  x[0] = std::numeric_limits<double>::infinity();
+  x[1] = 3;
+  sgd.finish(std::vector{net.holding({0, 1})}, {view});
+  CHECK(std::isinf(x[0]));
+  CHECK(x[1] == 3);
 }
 
 TEST_CASE("what is out of range or missing is refused by name, and nothing is written") {

@@ -2,6 +2,7 @@
 /// A server's optimiser on top of any average, which leaves alone what nobody held. [FedOpt]
 #pragma once
 
+#include <subfed/detail/average_checks.hpp>
 #include <subfed/detail/together.hpp>
 #include <subfed/scalar.hpp>
 #include <subfed/submodel.hpp>
@@ -11,12 +12,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace subfed::inline v0 {
 
-/// Elements that finish() looked at.
+/// Elements of parameters that finish() looked at.
 struct server_step_report {
   std::int64_t moved = 0;  ///< held by a client of the round
   std::int64_t still = 0;  ///< value and moments are as they were, bit for bit
@@ -33,10 +36,15 @@ struct server_step_report {
 ///
 /// A parameter that no submodel of the round holds does not move, and neither do its moments: with
 /// m and v decayed or m added again, as a plain optimiser does, it would go on without any update.
-/// T void: tensors of mixed types; integers stay as the average left them.
+/// Statistics, counters and local tensors, and integers of any role, stay as the average left them
+/// and have no moments: with momentum a running variance would go on below 0.
+/// T void: tensors of mixed types.
 ///
-/// Numerics  Moments and old values are doubles; one rounding to T. The same bits everywhere.
-/// Cost      24 bytes a parameter.
+/// Numerics  Moments and old values are doubles; one rounding to T. The same bits everywhere. From
+///           finite values it never makes one that is not: it refuses. What is not finite in the
+///           average goes on into value and moments; see average_options::on_non_finite.
+/// Cost      24 bytes a parameter. The rule is asked twice an element: whether all results are
+///           finite, and for the results.
 template <class T, server_rule Rule>
 class server_optimizer {
  public:
@@ -47,7 +55,7 @@ class server_optimizer {
     double second = 0;
     if constexpr (requires { rule_.first_second_moment(); }) second = rule_.first_second_moment();
     for (const auto& tensor : net_.tensors()) {
-      std::size_t elements = 1;
+      std::size_t elements = tensor.is_parameter() ? 1 : 0;
       for (const std::int64_t e : tensor.extents) elements *= static_cast<std::size_t>(e);
       state_.push_back(
           {{}, std::vector<double>(elements, 0.0), std::vector<double>(elements, second)});
@@ -62,6 +70,7 @@ class server_optimizer {
     for (std::size_t t = 0; t < globals.size(); ++t) {
       std::vector<double>& old = state_[t].old;
       old.clear();
+      if (!net_.tensors()[t].is_parameter()) continue;
       detail::with_type(globals[t], [&]<class E>(const tensor_view<const E>& tensor) {
         if constexpr (averageable<E>) {
           old.reserve(state_[t].m.size());
@@ -79,8 +88,9 @@ class server_optimizer {
   /// held_by  The submodels of the clients that the average took in with a positive weight (leave
   ///          out those that it skipped), each as it was given to the average.
   /// Post     Elements that none of them holds keep value and moments bit for bit.
-  /// Throws   error without begin() before, for a submodel of another model, or a wrong number or
-  ///          shape of tensors; nothing has been written then.
+  /// Throws   error without begin() before, for a submodel of another model, a wrong number or shape
+  ///          of tensors, or where finite values and moments lead to some that are not; nothing has
+  ///          been written then.
   server_step_report finish(std::span<const submodel> held_by, const tensor_views<T>& globals) {
     if (!begun_) detail::fail("subfed: server_optimizer: finish() without begin()");
     detail::check_all_globals("server_optimizer", "global", net_, globals);
@@ -90,33 +100,51 @@ class server_optimizer {
         detail::check_unique("server_optimizer", "global", net_.tensors()[t].name, tensor);
       });
     }
-    server_step_report report;
+    std::vector<std::vector<unsigned char>> held(globals.size());
     for (std::size_t t = 0; t < globals.size(); ++t) {
-      const std::vector<unsigned char> held = detail::held_by_any(net_, held_by, t);
-      moments& own = state_[t];
-      detail::with_type(globals[t], [&]<class E>(const tensor_view<E>& tensor) {
-        if constexpr (averageable<E>) {
-          using traits = scalar_traits<E>;
-          std::size_t i = 0;
-          detail::for_each_offset(tensor, [&](std::int64_t o) {
-            if (held[i] != 0) {
-              E& value = tensor.data_handle()[o];
-              const double delta = traits::load(value) - own.old[i];
-              value = traits::store(own.old[i] + rule_(delta, own.m[i], own.v[i]));
-              ++report.moved;
-            } else {
-              ++report.still;
-            }
-            ++i;
-          });
-        }
-      });
+      if (net_.tensors()[t].is_parameter()) held[t] = detail::held_by_any(net_, held_by, t);
     }
+    server_step_report report;
+    for_each_parameter(globals, [&](std::size_t t, std::size_t i, auto& value) {
+      if (held[t][i] == 0) {
+        ++report.still;
+        return;
+      }
+      ++report.moved;
+      using traits = scalar_traits<std::remove_cvref_t<decltype(value)>>;
+      const moments& own = state_[t];
+      const double average = traits::load(value);
+      double m = own.m[i], v = own.v[i];
+      bool possible = true;
+      for (const double x : {average, own.old[i], m, v}) {
+        possible = possible && detail::is_finite_double(x);
+      }
+      if (!possible) return;
+      const auto now = traits::store(own.old[i] + rule_(average - own.old[i], m, v));
+      if (traits::is_finite(now) && detail::is_finite_double(m) && detail::is_finite_double(v)) {
+        return;
+      }
+      const auto& info = net_.tensors()[t];
+      detail::fail("subfed: server_optimizer: the step from " + detail::text(own.old[i]) +
+                       " through the average " + detail::text(average) + " of tensor '" +
+                       info.name + "', at element " +
+                       detail::index_text(static_cast<std::int64_t>(i), info.extents) +
+                       ", leaves the range of its numbers",
+                   {.tensor = info.name});
+    });
+    for_each_parameter(globals, [&](std::size_t t, std::size_t i, auto& value) {
+      if (held[t][i] == 0) return;
+      using traits = scalar_traits<std::remove_cvref_t<decltype(value)>>;
+      moments& own = state_[t];
+      const double delta = traits::load(value) - own.old[i];
+      value = traits::store(own.old[i] + rule_(delta, own.m[i], own.v[i]));
+    });
     begun_ = false;
     return report;
   }
 
-  /// The moments of a tensor, row-major: what a checkpoint has to keep, and to put back.
+  /// The moments of a tensor, row-major: what a checkpoint has to keep, and to put back. None of
+  /// what is not a parameter.
   std::span<double> first_moment(tensor_id tensor) { return at(tensor).m; }
   std::span<double> second_moment(tensor_id tensor) { return at(tensor).v; }
 
@@ -126,6 +154,22 @@ class server_optimizer {
   struct moments {
     std::vector<double> old, m, v;
   };
+
+  /// Calls f(tensor, row-major number, element) for every floating element of parameters.
+  template <class F>
+  void for_each_parameter(const tensor_views<T>& globals, F&& f) const {
+    for (std::size_t t = 0; t < globals.size(); ++t) {
+      if (!net_.tensors()[t].is_parameter()) continue;
+      detail::with_type(globals[t], [&]<class E>(const tensor_view<E>& tensor) {
+        if constexpr (averageable<E>) {
+          std::size_t i = 0;
+          detail::for_each_offset(tensor,
+                                  [&](std::int64_t o) { f(t, i++, tensor.data_handle()[o]); });
+        }
+      });
+    }
+  }
+
   moments& at(tensor_id tensor) {
     static_cast<void>(net_[tensor]);  // refuses a foreign tensor
     return state_[tensor.number()];
