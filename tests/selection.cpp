@@ -5,7 +5,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 using subfed::index_set;
@@ -79,4 +82,56 @@ TEST_CASE("a rank over 8 is refused") {
   CHECK(message_of([&] { selection{nine}; }) == "subfed: selection: the rank 9 is over 8");
   const std::vector<selected_dimension> eight(8, selected_dimension(index_set::full(1)));
   CHECK(selection(eight).rank() == 8);
+}
+
+TEST_CASE("runs that no two tensors of the shapes have are refused") {
+  const auto refusal = [](std::int64_t global, std::int64_t local, std::vector<run> runs) {
+    return message_of([&] {
+      selection({index_set::full(2), selected_dimension(global, local, std::move(runs))});
+    });
+  };
+  const std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  const std::int64_t least = std::numeric_limits<std::int64_t>::min();
+  CHECK(refusal(4, 4, {{0, 100000000, 4}}) ==
+        "subfed: selection: the run {0, 100000000, 4} of dimension 1, from 4 to 4 elements, leaves "
+        "it");
+  for (const run& outside :
+       {run{0, 1, 4}, run{1, 0, 4}, run{-1, 0, 2}, run{0, -1, 2}, run{0, most, 1}, run{most, 0, 1},
+        run{0, 0, most}, run{most, most, most}, run{least, 0, 1}, run{0, least, 4}}) {
+    CHECK(refusal(4, 4, {outside}).find("of dimension 1, from 4 to 4 elements, leaves it") !=
+          std::string::npos);
+  }
+  for (const std::int64_t length : {std::int64_t{0}, std::int64_t{-1}, least}) {
+    CHECK(refusal(4, 4, {{0, 0, length}}).find("is empty") != std::string::npos);
+  }
+  CHECK(refusal(4, 4, {{0, 0, 2}, {1, 2, 2}}) ==
+        "subfed: selection: the run {1, 2, 2} of dimension 1, from 4 to 4 elements, meets another");
+  CHECK(refusal(4, 4, {{2, 1, 2}, {0, 2, 2}}) ==
+        "subfed: selection: the run {0, 2, 2} of dimension 1, from 4 to 4 elements, meets another");
+  CHECK(refusal(-1, 4, {}) ==
+        "subfed: selection: dimension 1 has the extents -1 and 4, expected no negative one");
+  CHECK(refusal(4, least, {}).find("expected no negative one") != std::string::npos);
+  CHECK(refusal(4, 4, {{2, 1, 2}, {0, 3, 1}, {1, 0, 1}}) == "nothing was thrown");
+  CHECK(refusal(most, 1, {{0, most - 1, 1}}).find("has more than") == std::string::npos);
+}
+
+TEST_CASE("shapes whose extents cannot be multiplied are refused") {
+  const std::int64_t huge = std::int64_t{1} << 40;
+  const auto refused = [&](const std::string& global, const std::string& local) {
+    return "subfed: selection: the shapes " + global + " and " + local +
+           " have more than 2^63 - 1 elements, extents of 0 left out";
+  };
+  CHECK(message_of([&] {
+          selection{index_set::prefix(huge, 2), index_set::prefix(huge, 2)};
+        }) == refused("(1099511627776, 1099511627776)", "(2, 2)"));
+  CHECK(message_of([&] {
+          selection{index_set::full(huge), index_set(), index_set::full(huge)};
+        }) == refused("(1099511627776, 0, 1099511627776)", "(1099511627776, 0, 1099511627776)"));
+  const selected_dimension wide(1, huge, {});  // label rows
+  CHECK(message_of([&] {
+          selection(std::vector<selected_dimension>{wide, wide}, "w");
+        }) ==
+        "subfed: selection: of tensor 'w': the shapes (1, 1) and (1099511627776, 1099511627776) "
+        "have more than 2^63 - 1 elements, extents of 0 left out");
+  CHECK(selection{index_set::full(huge), index_set()}.rank() == 2);
 }

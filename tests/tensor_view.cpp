@@ -341,8 +341,30 @@ TEST_CASE("shapes that no tensor can have are refused") {
           tensor_view<float>(&x, {huge, huge / 2});
         }) ==
         "subfed: tensor_view: shape (4294967296, 2147483648) has more than 2^63 - 1 elements");
-  CHECK(tensor_view<float>(&x, {huge, huge / 2 - 1}).size() == (huge / 2 - 1) * huge);
-  CHECK(tensor_view<float>(&x, {std::numeric_limits<std::int64_t>::max()}).is_exhaustive());
+  // Elements can be counted, but not their bytes.
+  CHECK(message_of([&] {
+          tensor_view<float>(&x, {huge, huge / 2 - 1});
+        }) == "subfed: tensor_view: shape (4294967296, 2147483647) has more than 2^63 - 1 bytes");
+  double y = 0;
+  CHECK(message_of([&] {
+          tensor_view<double>(&y, {2, std::int64_t{1} << 60});
+        }) == "subfed: tensor_view: shape (2, 1152921504606846976) has more than 2^63 - 1 bytes");
+  CHECK(message_of([&] {
+          tensor_view<double>(&y, {2, std::int64_t{1} << 60}, {0, 0});
+        }) == "subfed: tensor_view: shape (2, 1152921504606846976) has more than 2^63 - 1 bytes");
+  CHECK(tensor_view<float>(&x, {huge / 2 - 1, huge / 4}).size() == (huge / 2 - 1) * (huge / 4));
+  const std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  CHECK(tensor_view<float>(&x, {most / 4}).is_exhaustive());
+  CHECK(tensor_view<const std::byte>(reinterpret_cast<std::byte*>(&x), {most}).size() == most);
+}
+
+TEST_CASE("of more elements than there are places between the first and the last, two are one") {
+  float x = 0;
+  const std::int64_t many = std::int64_t{1} << 28;
+  CHECK_FALSE(tensor_view<float>(&x, {many, many}, {1, 1}).is_unique());
+  CHECK_FALSE(tensor_view<float>(&x, {3, 3}, {1, -2}).is_unique());  // 9 elements in 7 places
+  CHECK(tensor_view<float>(&x, {2, 2}, {2, -3}).is_unique());
+  CHECK(tensor_view<float>(&x, {2, 3}, {1, 2}).is_unique());  // as many places as elements
 }
 
 TEST_CASE("strides that reach further than any memory does are refused") {
@@ -355,10 +377,25 @@ TEST_CASE("strides that reach further than any memory does are refused") {
           }) == "subfed: tensor_view: the strides (1, " + std::to_string(far) +
                     ") of shape (3, 2) reach further than 2^63 - 1 bytes");
   }
-  const tensor_view<float> view(&x, {2, 2}, {most / 8, -(most / 8)});
+  // Half of all addresses are on either side.
+  auto* const middle = reinterpret_cast<float*>(std::uintptr_t{1} << 62);
+  const tensor_view<float> view(middle, {2, 2}, {most / 8, -(most / 8)});
   const auto [low, high] = subfed::detail::offset_range(view);
   CHECK(low == -(most / 8));
   CHECK(high == most / 8);
+  CHECK(message_of([&] {
+          tensor_view<float>(reinterpret_cast<float*>(std::uintptr_t{1} << 20), {2, 2},
+                             {5, -(std::int64_t{1} << 18) - 1});
+        }) ==
+        "subfed: tensor_view: the strides (5, -262145) of shape (2, 2) reach elements that have no "
+        "address, from the address 1048576 on");
+  CHECK_NOTHROW(tensor_view<float>(reinterpret_cast<float*>(std::uintptr_t{1} << 20), {2, 2},
+                                   {5, -(std::int64_t{1} << 18)}));
+  auto* const last = reinterpret_cast<float*>(UINTPTR_MAX - 7);
+  CHECK_NOTHROW(tensor_view<float>(last, {1}));
+  CHECK(message_of([&] { tensor_view<float>(last, {3}); }) ==
+        "subfed: tensor_view: the strides (1,) of shape (3,) reach elements that have no address, "
+        "from the address 18446744073709551608 on");
 }
 
 TEST_CASE("extents and strides of any integer type are taken") {

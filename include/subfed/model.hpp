@@ -3,6 +3,7 @@
 /// and which dimension of which tensor they are.
 #pragma once
 
+#include <subfed/detail/arithmetic.hpp>
 #include <subfed/error.hpp>
 #include <subfed/tensor_view.hpp>
 
@@ -12,6 +13,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -22,6 +24,9 @@
 namespace subfed::inline v0 {
 
 class dimension;
+namespace detail {
+struct model_undo;
+}
 
 /// Names a group of the model that made it.
 class group_id {
@@ -76,13 +81,20 @@ class dimension {
   dimension(group_id group) : parts_{{group.number(), 0, 1, 1}} {}
 
   /// The whole dimension `times` times in a row.
+  ///
+  /// Throws  error when times < 1, when repeat times block of a part is over 2^63 - 1, or for a
+  ///         concatenation of more than 2^20 parts.
   dimension repeat(std::int64_t times) const {
     check_positive("repeat", times);
     dimension out = *this;
     if (parts_.size() == 1) {
-      multiply("repeat", out.parts_[0].repeat, times);
+      multiply("repeat", out.parts_[0], out.parts_[0].repeat, times);
       return out;
     }
+    if (parts_.empty()) return out;
+    auto parts = static_cast<std::int64_t>(parts_.size());
+    if (!detail::multiply(parts, times)) parts = detail::largest_size;
+    check_parts(parts);
     for (std::int64_t t = 1; t < times; ++t) out.append(*this);
     return out;
   }
@@ -90,7 +102,7 @@ class dimension {
   dimension block(std::int64_t elements) const {
     check_positive("block", elements);
     dimension out = *this;
-    for (part& p : out.parts_) multiply("block", p.block, elements);
+    for (part& p : out.parts_) multiply("block", p, p.block, elements);
     return out;
   }
 
@@ -115,14 +127,22 @@ class dimension {
                    ", expected at least 1");
     }
   }
-  static void multiply(const char* what, std::int64_t& factor, std::int64_t times) {
-    if (factor > (std::numeric_limits<std::int64_t>::max)() / times) {
+  static void multiply(const char* what, const part& p, std::int64_t& factor, std::int64_t times) {
+    std::int64_t elements = times;  // of one node
+    if (!detail::multiply(elements, p.repeat) || !detail::multiply(elements, p.block)) {
       detail::fail(std::string("subfed: model: ") + what + " grows beyond 2^63 - 1");
     }
     factor *= times;
   }
+  static void check_parts(std::int64_t parts) {
+    constexpr std::int64_t most = std::int64_t{1} << 20;
+    if (parts <= most) return;
+    detail::fail("subfed: model: a dimension of " + std::to_string(parts) +
+                 " parts, expected at most 2^20; repeat a group, not a concatenation");
+  }
   void append(const dimension& other) {
     const std::vector<part> parts = other.parts_;
+    check_parts(static_cast<std::int64_t>(parts_.size() + parts.size()));
     parts_.insert(parts_.end(), parts.begin(), parts.end());
   }
 
@@ -131,6 +151,8 @@ class dimension {
 
 /// Dimensions one behind the other: the input of a layer that reads a concatenation (DenseNet,
 /// U-Net).
+///
+/// Throws  error for more than 2^20 parts.
 inline dimension concat(std::initializer_list<dimension> dimensions) {
   dimension out;
   for (const dimension& d : dimensions) out.append(d);
@@ -200,33 +222,44 @@ class model {
   ///
   /// Throws  error for a name that is empty or taken, or a negative extent.
   group_id group(std::string name, std::int64_t extent, subfed::cut decides = cut::by_scheme) {
-    check_name("group", name, data_->groups);
+    check_name("group", name, data_->group_numbers);
     if (extent < 0) {
-      detail::fail("subfed: model: group '" + name + "' has the negative extent " +
-                   std::to_string(extent));
+      detail::fail(
+          "subfed: model: group '" + name + "' has the negative extent " + std::to_string(extent),
+          {.group = name});
     }
-    own().groups.push_back({std::move(name), extent, decides});
-    return group_id(data_->groups.size() - 1);
+    description& to = own();
+    append({std::move(name), extent, decides}, to.groups, to.group_numbers);
+    return group_id(to.groups.size() - 1);
   }
 
   /// Describes a tensor by its dimensions: net.tensor("fc1.weight", {hidden, 20}), and by its role:
   /// net.tensor("bn1.running_var", {hidden}, role::statistic).
   ///
   /// Throws  error for a name that is empty or taken, a rank over 8, an unknown group, or more than
-  ///         2^63 - 1 elements.
+  ///         2^63 - 1 elements of the tensor or of all tensors together, where an extent of 0 counts
+  ///         as 1.
+  /// Cost    O(log n) for n tensors, and a copy of the description where it is shared.
   tensor_id tensor(std::string name, std::span<const dimension> dimensions,
                    subfed::role is = role::parameter) {
-    check_name("tensor", name, data_->tensors);
+    check_name("tensor", name, data_->tensor_numbers);
     if (dimensions.size() > static_cast<std::size_t>(max_rank)) {
       detail::fail("subfed: model: tensor '" + name + "' has the rank " +
-                   std::to_string(dimensions.size()) + ", which is over 8");
+                       std::to_string(dimensions.size()) + ", which is over 8",
+                   {.tensor = name});
     }
     tensor_info info{std::move(name), {dimensions.begin(), dimensions.end()}, {}, is};
     const std::string what = "tensor '" + info.name + "'";
     for (const dimension& d : dimensions) info.extents.push_back(extent_of(d, what));
-    product(info.extents, what);  // refuses too many elements
-    own().tensors.push_back(std::move(info));
-    return tensor_id(data_->tensors.size() - 1);
+    std::int64_t sizes = data_->sizes;
+    if (!detail::add(sizes, size_of(info))) {
+      detail::fail("subfed: model: with " + what + " the model has more than 2^63 - 1 elements",
+                   {.tensor = info.name});
+    }
+    description& to = own();
+    append(std::move(info), to.tensors, to.tensor_numbers);
+    to.sizes = sizes;
+    return tensor_id(to.tensors.size() - 1);
   }
   tensor_id tensor(std::string name, std::initializer_list<dimension> dimensions,
                    subfed::role is = role::parameter) {
@@ -270,11 +303,12 @@ class model {
   }
 
   /// Throws  error when there is no such name.
+  /// Cost    O(log n) for n names.
   group_id find_group(std::string_view name) const {
-    return group_id(find("group", data_->groups, name));
+    return group_id(find("group", data_->group_numbers, name));
   }
   tensor_id find_tensor(std::string_view name) const {
-    return tensor_id(find("tensor", data_->tensors, name));
+    return tensor_id(find("tensor", data_->tensor_numbers, name));
   }
 
   /// Elements of a dimension: those of its parts together.
@@ -285,7 +319,11 @@ class model {
   /// Parameters of the whole model.
   std::int64_t size() const {
     std::int64_t n = 0;
-    for (const tensor_info& t : data_->tensors) n += elements(t.extents);
+    for (const tensor_info& t : data_->tensors) {
+      std::int64_t elements = 1;
+      for (const std::int64_t e : t.extents) elements *= e;
+      n += elements;
+    }
     return n;
   }
 
@@ -296,9 +334,16 @@ class model {
   }
 
  private:
+  friend struct detail::model_undo;
+
+  using numbers = std::map<std::string, std::size_t, std::less<>>;  // by name
+
   struct description {
     std::vector<group_info> groups;
     std::vector<tensor_info> tensors;
+    numbers group_numbers;
+    numbers tensor_numbers;
+    std::int64_t sizes = 0;  // sum of size_of the tensors
   };
 
   /// The description to write to: copied first when another model or a submodel shares it.
@@ -307,14 +352,17 @@ class model {
     return *data_;
   }
 
-  template <class Items>
-  static void check_name(const char* kind, const std::string& name, const Items& items) {
+  static void check_name(const char* kind, const std::string& name, const numbers& taken) {
     if (name.empty()) detail::fail(std::string("subfed: model: a ") + kind + " without a name");
-    for (const auto& item : items) {
-      if (item.name == name) {
-        detail::fail(std::string("subfed: model: the ") + kind + " name '" + name + "' is taken");
-      }
-    }
+    if (taken.find(name) == taken.end()) return;
+    detail::fail(std::string("subfed: model: the ") + kind + " name '" + name + "' is taken");
+  }
+  /// All or nothing, should memory run out.
+  template <class Item>
+  static void append(Item item, std::vector<Item>& items, numbers& by_name) {
+    if (items.size() == items.capacity()) items.reserve(2 * items.size() + 1);
+    by_name.emplace(item.name, items.size());
+    items.push_back(std::move(item));
   }
   template <class Item>
   static const Item& at(const char* kind, const std::vector<Item>& items, std::size_t number) {
@@ -324,19 +372,11 @@ class model {
     }
     return items[number];
   }
-  template <class Items>
-  static std::size_t find(const char* kind, const Items& items, std::string_view name) {
-    for (std::size_t i = 0; i < items.size(); ++i) {
-      if (items[i].name == name) return i;
-    }
+  static std::size_t find(const char* kind, const numbers& by_name, std::string_view name) {
+    const auto at = by_name.find(name);
+    if (at != by_name.end()) return at->second;
     detail::fail(std::string("subfed: model: there is no ") + kind + " '" + std::string(name) +
                  "'");
-  }
-
-  static std::int64_t elements(std::span<const std::int64_t> extents) {
-    std::int64_t n = 1;
-    for (const std::int64_t e : extents) n *= e;
-    return n;
   }
 
   std::int64_t extent_of(const dimension& d, const std::string& what) const {
@@ -348,30 +388,77 @@ class model {
       }
       const std::int64_t nodes =
           p.group == dimension::no_group ? p.whole : data_->groups[p.group].extent;
-      const std::int64_t times[] = {nodes, p.repeat, p.block};
-      extent = sum(extent, product(times, what), what);
+      std::int64_t elements = p.repeat * p.block;  // fits in a dimension
+      if (!detail::multiply(elements, nodes) || !detail::add(extent, elements)) {
+        detail::fail("subfed: model: " + what + " has more than 2^63 - 1 elements");
+      }
     }
     return extent;
   }
 
-  static std::int64_t product(std::span<const std::int64_t> factors, const std::string& what) {
-    if (std::find(factors.begin(), factors.end(), 0) != factors.end()) return 0;
+  /// Elements of a tensor, where an empty group, or one of no elements, counts as one node: what is
+  /// multiplied and added in any order fits in 64 bits where this does.
+  std::int64_t size_of(const tensor_info& info) const {
     std::int64_t n = 1;
-    for (const std::int64_t f : factors) {
-      if (n > (std::numeric_limits<std::int64_t>::max)() / f) too_large(what);
-      n *= f;
+    for (std::size_t r = 0; r < info.extents.size(); ++r) {
+      std::int64_t along = 0;
+      bool fits = true;
+      for (const dimension::part& p : info.dimensions[r].parts()) {
+        const std::int64_t nodes =
+            p.group == dimension::no_group ? p.whole : data_->groups[p.group].extent;
+        std::int64_t elements = p.repeat * p.block;
+        fits = fits && detail::multiply(elements, (std::max)(nodes, std::int64_t{1})) &&
+               detail::add(along, elements);
+      }
+      if (fits && detail::multiply(n, (std::max)(along, std::int64_t{1}))) continue;
+      detail::fail("subfed: model: tensor '" + info.name + "' has more than 2^63 - 1 elements" +
+                       (is_empty(info) ? ", where an extent of 0 counts as 1" : ""),
+                   {.tensor = info.name});
     }
     return n;
   }
-  static std::int64_t sum(std::int64_t a, std::int64_t b, const std::string& what) {
-    if (a > (std::numeric_limits<std::int64_t>::max)() - b) too_large(what);
-    return a + b;
-  }
-  [[noreturn]] static void too_large(const std::string& what) {
-    detail::fail("subfed: model: " + what + " has more than 2^63 - 1 elements");
+  static bool is_empty(const tensor_info& info) {
+    return std::find(info.extents.begin(), info.extents.end(), 0) != info.extents.end();
   }
 
   std::shared_ptr<description> data_;
 };
+
+namespace detail {
+
+/// Takes back what was described since, unless it is kept.
+struct model_undo {
+  explicit model_undo(model& described)
+      : net(described),
+        groups(net.data_->groups.size()),
+        tensors(net.data_->tensors.size()),
+        sizes(net.data_->sizes) {}
+  model_undo(const model_undo&) = delete;
+  model_undo& operator=(const model_undo&) = delete;
+  ~model_undo() {
+    if (kept) return;
+    // Nobody else has seen what is to go, so nobody shares it.
+    cut(net.data_->groups, net.data_->group_numbers, groups);
+    cut(net.data_->tensors, net.data_->tensor_numbers, tensors);
+    net.data_->sizes = sizes;
+  }
+
+  model& net;
+  std::size_t groups;
+  std::size_t tensors;
+  std::int64_t sizes;
+  bool kept = false;
+
+ private:
+  template <class Items, class Numbers>
+  static void cut(Items& items, Numbers& by_name, std::size_t size) noexcept {
+    while (items.size() > size) {
+      by_name.erase(by_name.find(items.back().name));
+      items.pop_back();
+    }
+  }
+};
+
+}  // namespace detail
 
 }  // namespace subfed::inline v0

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <subfed/capacity.hpp>
+#include <subfed/detail/node_ranges.hpp>
 #include <subfed/detail/paired_walk.hpp>
 #include <subfed/index_set.hpp>
 #include <subfed/model.hpp>
@@ -93,11 +94,13 @@ class submodel {
     std::vector<selected_dimension> out;
     out.reserve(info.dimensions.size());
     for (const dimension& d : info.dimensions) out.push_back(expand(d));
-    return selection(std::move(out), info.name);
+    return detail::proven_selection::of(std::move(out), info.name);
   }
   /// Shape of the client's tensor.
   std::vector<std::int64_t> extents(tensor_id tensor) const {
-    return (*this)[tensor].local_extents();
+    std::vector<std::int64_t> out;
+    for (const dimension& d : model_[tensor].dimensions) out.push_back(local_extent(d));
+    return out;
   }
 
   /// Parameters that the client holds.
@@ -106,7 +109,7 @@ class submodel {
     for (std::size_t t = 0; t < model_.tensors().size(); ++t) {
       std::int64_t elements = 1;
       for (const dimension& d : model_.tensors()[t].dimensions) {
-        elements *= expand(d).local_extent;
+        elements *= local_extent(d);
       }
       n += elements;
     }
@@ -132,6 +135,7 @@ class submodel {
   /// labels)). [Rolex, A.2; HeteroFL]
   ///
   /// Throws  error when the extent is not the group's.
+  /// Cost    O(n log n) for n runs of both sets, and a copy of the others.
   submodel restricted(group_id group, const index_set& nodes) const {
     const auto& info = model_[group];
     if (nodes.extent() != info.extent) {
@@ -141,15 +145,8 @@ class submodel {
     }
     submodel out = *this;
     out.plan_.reset();
-    std::vector<run>& kept = out.taking_part_[group.number()];
-    const std::vector<run> before = std::exchange(kept, {});
-    for (const run& r : before) {
-      for (std::int64_t i = 0; i < r.length; ++i) {
-        if (nodes.contains(r.first + i)) {
-          detail::append_run(kept, run{r.position + i, r.first + i, 1});
-        }
-      }
-    }
+    out.taking_part_[group.number()] =
+        detail::common_runs(taking_part_[group.number()], detail::ranges_of(nodes.runs()));
     return out;
   }
 
@@ -190,20 +187,36 @@ class submodel {
                  std::to_string(nodes.extent()) + ", expected " + std::to_string(group.extent));
   }
 
+  std::int64_t local_extent(const dimension& d) const {
+    std::int64_t out = 0;
+    for (const dimension::part& p : d.parts()) {
+      const bool bound = p.group != dimension::no_group;
+      out += p.repeat * p.block * (bound ? sets_[p.group].size() : p.whole);
+    }
+    return out;
+  }
+
+  /// Cost  O(parts) and that of the runs; copies of a whole group are one run together.
   selected_dimension expand(const dimension& d) const {
     selected_dimension out;
     for (const dimension::part& p : d.parts()) {
       const bool bound = p.group != dimension::no_group;
       const std::int64_t global = bound ? sets_[p.group].extent() : p.whole;
       const std::int64_t local = bound ? sets_[p.group].size() : p.whole;
-      const run all{0, 0, p.whole};
+      const run all{0, 0, global};
       const std::span<const run> runs =
           bound ? std::span<const run>(taking_part_[p.group]) : std::span<const run>(&all, 1);
-      for (std::int64_t copy = 0; copy < p.repeat; ++copy) {
-        for (const run& r : runs) {
-          detail::append_run(out.runs, run{out.local_extent + (copy * local + r.position) * p.block,
-                                           out.global_extent + (copy * global + r.first) * p.block,
-                                           r.length * p.block});
+      if (local == global && runs.size() == 1 && runs[0] == all) {
+        detail::append_run(out.runs,
+                           run{out.local_extent, out.global_extent, p.repeat * global * p.block});
+      } else if (!runs.empty()) {
+        for (std::int64_t copy = 0; copy < p.repeat; ++copy) {
+          for (const run& r : runs) {
+            detail::append_run(
+                out.runs,
+                run{out.local_extent + (copy * local + r.position) * p.block,
+                    out.global_extent + (copy * global + r.first) * p.block, r.length * p.block});
+          }
         }
       }
       out.global_extent += p.repeat * global * p.block;

@@ -2,6 +2,7 @@
 /// Any dense tensor as pointer, extents and signed strides: what the operators work on.
 #pragma once
 
+#include <subfed/detail/arithmetic.hpp>
 #include <subfed/error.hpp>
 
 #include <algorithm>
@@ -93,17 +94,17 @@ class tensor_view {
 
   /// A row-major tensor without gaps: the last stride is 1.
   ///
-  /// Throws  error for a rank over 8, a negative extent, more than 2^63 - 1 elements, or null data
-  ///         of a tensor that has elements.
+  /// Throws  error for a rank over 8, a negative extent, more than 2^63 - 1 bytes, or null data of a
+  ///         tensor that has elements.
   tensor_view(T* data, std::span<const std::int64_t> extents) : data_(data) {
     set_extents(extents);
-    constexpr std::int64_t most = (std::numeric_limits<std::int64_t>::max)();
     std::int64_t stride = 1;
     for (int r = rank_ - 1; r >= 0; --r) {
       strides_[r] = stride;
-      const std::int64_t extent = (std::max)(extents_[r], std::int64_t{1});
-      if (stride <= most / extent) stride *= extent;  // more only in an empty tensor
+      // More than 2^63 - 1 only in an empty tensor.
+      static_cast<void>(detail::multiply(stride, (std::max)(extents_[r], std::int64_t{1})));
     }
+    check_reach();
   }
   tensor_view(T* data, std::initializer_list<std::int64_t> extents)
       : tensor_view(data, as_span(extents)) {}
@@ -111,7 +112,7 @@ class tensor_view {
   /// Strides in elements, of any sign; those of dimensions with extent 0 or 1 mean nothing.
   ///
   /// Throws  as above, and error when there are not as many strides as extents, or when an element
-  ///         lies further than 2^63 - 1 bytes from the first.
+  ///         lies further than 2^63 - 1 bytes from the first, or has no address.
   tensor_view(T* data, std::span<const std::int64_t> extents, std::span<const std::int64_t> strides)
       : data_(data) {
     set_extents(extents);
@@ -225,11 +226,12 @@ class tensor_view {
     return out;
   }
 
-  /// Offsets can be computed, in elements and in bytes.
+  /// Offsets can be computed, in elements and in bytes, and added to the address.
   void check_reach() const {
     if (size() == 0) return;
-    std::int64_t room =
-        (std::numeric_limits<std::int64_t>::max)() / static_cast<std::int64_t>(sizeof(T));
+    constexpr auto width = static_cast<std::int64_t>(sizeof(T));
+    std::int64_t room = detail::largest_size / width - 1;
+    std::int64_t below = 0;
     for (int r = 0; r < rank_; ++r) {
       if (extents_[r] == 1) continue;
       const std::int64_t most = room / (extents_[r] - 1);
@@ -238,7 +240,19 @@ class tensor_view {
                      " of shape " + detail::shape_text(extents()) +
                      " reach further than 2^63 - 1 bytes");
       }
-      room -= (extents_[r] - 1) * (strides_[r] < 0 ? -strides_[r] : strides_[r]);
+      const std::int64_t reach = (extents_[r] - 1) * strides_[r];
+      room -= reach < 0 ? -reach : reach;
+      if (reach < 0) below -= reach;
+    }
+    const auto bytes_below = static_cast<std::uint64_t>(below * width);
+    const auto bytes_above =
+        static_cast<std::uint64_t>((detail::largest_size / width - room - below) * width);
+    const std::uint64_t address = reinterpret_cast<std::uintptr_t>(data_);
+    if (bytes_below > address || bytes_above > UINTPTR_MAX - address) {
+      detail::fail("subfed: tensor_view: the strides " + detail::shape_text(strides()) +
+                   " of shape " + detail::shape_text(extents()) +
+                   " reach elements that have no address, from the address " +
+                   std::to_string(address) + " on");
     }
   }
 
@@ -247,23 +261,19 @@ class tensor_view {
       detail::fail("subfed: tensor_view: the rank " + std::to_string(extents.size()) +
                    " is over 8, in shape " + detail::shape_text(extents));
     }
-    constexpr std::int64_t most = (std::numeric_limits<std::int64_t>::max)();
-    std::int64_t elements = 1;
-    bool too_many = false;
+    if (std::any_of(extents.begin(), extents.end(), [](std::int64_t e) { return e < 0; })) {
+      detail::fail("subfed: tensor_view: a negative extent in shape " +
+                   detail::shape_text(extents));
+    }
+    const bool empty = std::find(extents.begin(), extents.end(), 0) != extents.end();
+    std::int64_t bytes = static_cast<std::int64_t>(sizeof(T));
     for (const std::int64_t extent : extents) {
-      if (extent < 0) {
-        detail::fail("subfed: tensor_view: a negative extent in shape " +
-                     detail::shape_text(extents));
-      }
-      too_many = too_many || (extent != 0 && elements > most / extent);
-      if (!too_many) elements *= extent;
-      if (extent == 0) elements = 0;
-    }
-    if (too_many && std::find(extents.begin(), extents.end(), 0) == extents.end()) {
+      if (empty || detail::multiply(bytes, extent)) continue;
       detail::fail("subfed: tensor_view: shape " + detail::shape_text(extents) +
-                   " has more than 2^63 - 1 elements");
+                   " has more than 2^63 - 1 " +
+                   (detail::fits_in_any_order(extents) ? "bytes" : "elements"));
     }
-    if (data_ == nullptr && elements != 0) {
+    if (data_ == nullptr && !empty) {
       detail::fail("subfed: tensor_view: null data for shape " + detail::shape_text(extents));
     }
     rank_ = static_cast<int>(extents.size());
@@ -388,6 +398,7 @@ bool tensor_view<T>::is_unique() const {
     reach += by_stride[i].first * (by_stride[i].second - 1);
   }
   if (nested) return true;
+  if (size() - 1 > reach) return false;  // more elements than places for them
 
   std::vector<std::int64_t> offsets;
   offsets.reserve(static_cast<std::size_t>(size()));

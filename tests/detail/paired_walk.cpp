@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <utility>
 #include <vector>
@@ -124,4 +125,24 @@ TEST_CASE("every pair is visited once, by tensors and by the shape of a packed g
     RC_ASSERT(visited_by(paired_walk(chosen, extents, local_view)) ==
               expected_for(support::row_major(extents)));
   });
+}
+
+TEST_CASE("strides of an empty tensor are never multiplied, those of bytes not beyond 64 bits") {
+  const std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  const std::int64_t least = std::numeric_limits<std::int64_t>::min();
+  const selection empty{index_set(std::int64_t{1} << 40, {(std::int64_t{1} << 40) - 1}),
+                        index_set(5, {}), index_set::full(3)};
+  for (const std::int64_t stride : {most, least, std::int64_t{-1}}) {
+    const std::int64_t strides[] = {stride, stride, stride};
+    const paired_walk walk(empty, strides, strides);
+    CHECK(walk.outer_steps() == 0);
+  }
+  // Whole rows of bytes that are 2^62 apart: 2 * 2^62 elements a row would be 2^63.
+  const std::int64_t far = std::int64_t{1} << 62;
+  const std::int64_t apart[] = {1, far};
+  const std::int64_t packed[] = {1, 2};
+  const paired_walk walk({index_set::full(2), index_set::full(2)}, apart, packed);
+  std::int64_t pairs = 0;
+  walk.for_each(0, 1, [&](std::int64_t, std::int64_t, std::int64_t length) { pairs += length; });
+  CHECK(pairs == 2);
 }

@@ -88,3 +88,18 @@ TEST_CASE("blocks that do not divide the group are refused by the group's name")
           block{.minimum = 0}({.group = "hidden", .extent = 2, .capacity = third});
         }) == "subfed: block: group 'hidden' has 2 nodes, which blocks of 0 do not divide");
 }
+
+TEST_CASE("blocks of groups beyond 2^32 nodes move on by what was asked for") {
+  // Of 2^40 blocks: 2^39 + 3 a round, in round 5, is 5 * 2^39 + 15 = 2^39 + 15 mod 2^40.
+  const std::int64_t blocks = std::int64_t{1} << 40;
+  const site where{.round = 5, .client = 2, .extent = blocks, .capacity = 1e-300};
+  const index_set held = block{.advance = (std::uint64_t{1} << 39) + 3}(where);
+  CHECK(held == index_set::window(blocks, (blocks / 2) + 17, 1));
+  // 3 blocks of a third, where products of rounds and steps are beyond 2^64.
+  const site far{.round = 0xFFFFFFFFFFFFFFFF,
+                 .client = 0xFFFFFFFFFFFFFFFF,
+                 .extent = 0x7FFFFFFFFFFFFFFF,
+                 .capacity = 1e-300};
+  // 2^64 - 1 = 2 K + 1, so the step, the round and the client are all 1: blocks 1 * 1 + 1.
+  CHECK(block{.advance = 0xFFFFFFFFFFFFFFFF}(far) == index_set::window(0x7FFFFFFFFFFFFFFF, 2, 1));
+}

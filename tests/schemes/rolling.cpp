@@ -218,3 +218,15 @@ TEST_CASE("an overlap outside [0, 1] is refused") {
   CHECK(message_of([] { rolling{.minimum = -1}(at(0, 8, 0.5)); }) ==
         "subfed: capacity: extent 8 and minimum -1 must not be negative");
 }
+
+TEST_CASE("a step of all nodes and one more is a step of one, in the largest group too") {
+  const std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  const rolling whole{.overlap = 1e-300};
+  for (const std::int64_t extent : {std::int64_t{1}, std::int64_t{7}, most}) {
+    for (const std::uint64_t round : {std::uint64_t{0}, std::uint64_t{3}}) {
+      const auto first = static_cast<std::int64_t>(round % static_cast<std::uint64_t>(extent));
+      CHECK(whole(site{.round = round, .extent = extent}) ==
+            index_set::window(extent, first, extent));
+    }
+  }
+}

@@ -80,12 +80,12 @@ inline equal_part checked_equal_part(const model& net, const std::string& tensor
        std::to_string(count) + " to cut whole " + parts);
 }
 
-/// Runs `describe` on a copy, so that a layer that is refused leaves net as it was.
+/// Runs `describe` on net; a layer that is refused leaves net as it was.
 template <class Describe>
 auto describe_all_or_nothing(model& net, Describe&& describe) {
-  model described = net;
-  auto made = describe(described);
-  net = std::move(described);
+  model_undo undo(net);
+  auto made = describe(net);
+  undo.kept = true;
   return made;
 }
 

@@ -2,7 +2,7 @@
 /// Who held what in which round: distinct submodels, and a number for each client and round.
 #pragma once
 
-#include <subfed/overlap.hpp>
+#include <subfed/detail/node_ranges.hpp>
 #include <subfed/submodel.hpp>
 
 #include <cstddef>

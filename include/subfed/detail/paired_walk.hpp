@@ -24,7 +24,7 @@ struct walk_dimension {
   selected_dimension selected;
 };
 
-/// Pairs of elements (global, local) of one selection, with the dimensions reordered and merged so
+/// Pairs of elements (global, local) of one selection and two tensors of its shapes, with the dimensions reordered and merged so
 /// that the innermost stretches are long.
 class paired_walk {
  public:
@@ -41,9 +41,10 @@ class paired_walk {
   /// Strides in elements.
   paired_walk(const selection& chosen, const std::int64_t* global_strides,
               const std::int64_t* local_strides) {
+    for (int r = 0; r < chosen.rank(); ++r) empty_ = empty_ || chosen.dimension(r).runs.empty();
+    if (empty_) return;  // strides of an empty tensor may be anything
     for (int r = 0; r < chosen.rank(); ++r) {
       const selected_dimension& d = chosen.dimension(r);
-      if (d.runs.empty()) empty_ = true;
       if (d.runs.size() == 1 && d.runs[0].length == 1) {  // one element: an offset, no loop
         global_start_ += d.runs[0].first * global_strides[r];
         local_start_ += d.runs[0].position * local_strides[r];
@@ -51,7 +52,6 @@ class paired_walk {
       }
       dimensions_.push_back({global_strides[r], local_strides[r], d});
     }
-    if (empty_) return;
     // Any order of the loops visits the same pairs; small global strides go innermost, so that a
     // column-major tensor is walked along its columns.
     std::stable_sort(dimensions_.begin(), dimensions_.end(), [](const auto& a, const auto& b) {
@@ -128,8 +128,8 @@ class paired_walk {
       walk_dimension& a = dimensions_[inner - 1];
       const walk_dimension& b = dimensions_[inner];
       const std::int64_t extent = b.selected.global_extent;
-      if (!b.selected.is_whole() || a.global_stride != extent * b.global_stride ||
-          a.local_stride != extent * b.local_stride) {
+      if (!b.selected.is_whole() || !is_multiple(a.global_stride, extent, b.global_stride) ||
+          !is_multiple(a.local_stride, extent, b.local_stride)) {
         continue;
       }
       a.global_stride = b.global_stride;
@@ -141,6 +141,11 @@ class paired_walk {
       }
       dimensions_.erase(dimensions_.begin() + static_cast<std::ptrdiff_t>(inner));
     }
+  }
+
+  /// Whether outer is extent inner, which may be beyond 64 bits.
+  static bool is_multiple(std::int64_t outer, std::int64_t extent, std::int64_t inner) noexcept {
+    return outer % extent == 0 && outer / extent == inner;
   }
 
   static std::int64_t steps(const walk_dimension& d) noexcept {

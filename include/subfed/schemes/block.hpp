@@ -2,6 +2,7 @@
 /// Disjoint contiguous blocks: the sub-models of a simple ensemble. [Cheng, Sec. 3]
 #pragma once
 
+#include <subfed/detail/arithmetic.hpp>
 #include <subfed/schemes/site.hpp>
 
 #include <cstdint>
@@ -29,8 +30,9 @@ struct block {
                    std::to_string(kept) + " do not divide");
     }
     const auto blocks = static_cast<std::uint64_t>(where.extent / kept);
-    const std::uint64_t r =
-        (where.client % blocks + (advance % blocks) * (where.round % blocks)) % blocks;
+    const std::uint64_t moved =
+        detail::multiply_mod(advance % blocks, where.round % blocks, blocks);
+    const std::uint64_t r = (where.client % blocks + moved) % blocks;
     return index_set::window(where.extent, static_cast<std::int64_t>(r) * kept, kept);
   }
 };

@@ -2,6 +2,7 @@
 /// FedRolex's rolling window. [Rolex, Eq. 4; A.4]
 #pragma once
 
+#include <subfed/detail/arithmetic.hpp>
 #include <subfed/schemes/site.hpp>
 
 #include <cstdint>
@@ -12,21 +13,6 @@ namespace subfed::inline v0 {
 
 /// Which way a window moves as rounds go by.
 enum class direction { forward, backward };
-
-namespace detail {
-
-/// a * b mod m without overflow, for 0 <= a, b < m. Doubling, as m may be beyond 2^32.
-constexpr std::uint64_t multiply_mod(std::uint64_t a, std::uint64_t b, std::uint64_t m) noexcept {
-  if (m <= std::uint64_t{1} << 32) return a * b % m;
-  std::uint64_t product = 0;
-  for (; b != 0; b >>= 1) {
-    if ((b & 1) != 0) product = product >= m - a ? product - (m - a) : product + a;
-    a = a >= m - a ? a - (m - a) : a + a;
-  }
-  return product;
-}
-
-}  // namespace detail
 
 /// Rolling window, [Rolex, Eq. 4]:
 ///
@@ -94,7 +80,9 @@ struct rolling {
       detail::fail("subfed: rolling: the overlap " + detail::text(*overlap) + " is outside [0, 1]");
     }
     if (*overlap == 1) return 1;
-    return 1 + where.capacity.without(*overlap).of(where.extent, rounding::floor, 0);
+    const std::int64_t moved =
+        where.capacity.without(*overlap).of(where.extent, rounding::floor, 0);
+    return moved == where.extent ? 1 : moved + 1;  // mod K
   }
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic pop
