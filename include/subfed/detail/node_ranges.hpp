@@ -55,7 +55,7 @@ inline std::vector<run> common_runs(std::span<const run> runs, const node_ranges
     const std::int64_t r_end = r.first + r.length;
     auto range =
         std::upper_bound(nodes.begin(), nodes.end(), r.first,
-                         [](std::int64_t n, const auto& range) { return n < range.second; });
+                         [](std::int64_t n, const auto& other) { return n < other.second; });
     for (; range != nodes.end() && range->first < r_end; ++range) {
       const std::int64_t begin = (std::max)(r.first, range->first);
       const std::int64_t end = (std::min)(r_end, range->second);
