@@ -44,4 +44,7 @@ int main() {
   std::printf("estimated");
   for (int i = 0; i < features; ++i) std::printf(" %.3f", global(0, i));
   std::printf("\n");
+  if (std::fflush(stdout) == 0) return 0;
+  std::perror("What was printed has not arrived");
+  return 1;
 }

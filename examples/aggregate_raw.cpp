@@ -53,4 +53,7 @@ int main() {
   std::printf("fc2.weight[0]:");
   for (std::size_t n = 0; n < 6; ++n) std::printf(" %.3f", static_cast<double>(server[12 + n]));
   std::printf("\n");
+  if (std::fflush(stdout) == 0) return 0;
+  std::perror("What was printed has not arrived");
+  return 1;
 }

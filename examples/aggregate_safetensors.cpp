@@ -5,25 +5,33 @@
 #include <subfed/adapt/safetensors.hpp>
 #include <subfed/subfed.hpp>
 
+#include <cstdint>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <list>
-#include <map>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "common/files.hpp"
+#include "common/program.hpp"
+#include "common/text.hpp"
 
 namespace {
 
-std::string read(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) throw subfed::error("The file " + path.string() + " cannot be read.");
-  return {std::istreambuf_iterator<char>(in), {}};
+/// What the metadata has under a key.
+std::string said(const subfed::safetensors_view& file, const char* key) {
+  for (const auto& [name, text] : file.metadata()) {
+    if (name == key) return text;
+  }
+  throw common::failure(std::string("The metadata does not say the ") + key + ".");
 }
-void write(const std::filesystem::path& path, const std::string& bytes) {
-  std::ofstream out(path, std::ios::binary);
-  if (!(out << bytes)) throw subfed::error("The file " + path.string() + " cannot be written.");
+template <class T>
+T number_said(const subfed::safetensors_view& file, const char* key) {
+  const std::string text = said(file, key);
+  if (const auto number = common::number<T>(text)) return *number;
+  throw common::failure(std::string("The metadata says the ") + key + " \"" + text +
+                        "\", which is no number that it can be.");
 }
 
 const subfed::rolling window;
@@ -39,20 +47,25 @@ void aggregate(const std::string& server, const std::string& folder, const std::
   std::list<std::string> files;  // keep the bytes that the views look at
   std::vector<subfed::update<float>> updates;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    const subfed::safetensors_view file(files.emplace_back(read(entry.path())));
-    std::map<std::string, std::string> said(file.metadata().begin(), file.metadata().end());
-    const auto sub = subfed::draw(net, window,
-                                  {.round = std::stoull(said["round"]),
-                                   .client = std::stoull(said["client"]),
-                                   .capacity = std::stod(said["capacity"])});
-    updates.push_back({sub, file.tensors<float>(net), std::stod(said["weight"])});
+    files.push_back(common::read_file(entry.path()));
+    updates.push_back(common::about_file(entry.path(), [&]() -> subfed::update<float> {
+      const subfed::safetensors_view file(files.back());
+      const auto sub = subfed::draw(net, window,
+                                    {.round = number_said<std::uint64_t>(file, "round"),
+                                     .client = number_said<std::uint64_t>(file, "client"),
+                                     .capacity = common::parse_capacity(said(file, "capacity"))});
+      return {sub, file.tensors<float>(net), number_said<double>(file, "weight")};
+    }));
   }
-  const std::string old = read(server);
-  const subfed::safetensors_view file(old);
-  auto w = subfed::aligned_copy<float>(file["fc1.weight"]),
-       b = subfed::aligned_copy<float>(file["fc1.bias"]);
+  const std::string old = common::read_file(server);
+  auto [w, b] = common::about_file(server, [&] {
+    const subfed::safetensors_view file(old);
+    return std::pair(subfed::aligned_copy<float>(file["fc1.weight"]),
+                     subfed::aligned_copy<float>(file["fc1.bias"]));
+  });
   const auto report = subfed::average_cohort<float>(net, updates, {w, b});
-  write(out, subfed::write_safetensors<std::string>({{"fc1.weight", w}, {"fc1.bias", b}}));
+  common::write_file(out,
+                     subfed::write_safetensors<std::string>({{"fc1.weight", w}, {"fc1.bias", b}}));
   std::printf("%lld updates, %lld parameters averaged, %lld held by nobody; wrote %s\n",
               static_cast<long long>(report.clients), static_cast<long long>(report.held),
               static_cast<long long>(report.unheld), out.c_str());
@@ -60,15 +73,11 @@ void aggregate(const std::string& server, const std::string& folder, const std::
 
 }  // namespace
 
-int main(int count, char** words) try {
-  const std::vector<std::string> arguments(words + 1, words + count);
-  if (arguments.size() == 3) {
-    aggregate(arguments[0], arguments[1], arguments[2]);
-  } else {
-    std::puts("Usage: aggregate_safetensors <server.safetensors> <folder> <out.safetensors>");
-    return 2;
-  }
-} catch (const std::exception& wrong) {
-  std::fprintf(stderr, "%s\n", wrong.what());
-  return 1;
+int main(int count, char** words) {
+  return common::run_program("aggregate_safetensors", [&] {
+    if (count != 4) {
+      throw common::failure("The words are <server.safetensors> <folder> <out.safetensors>.");
+    }
+    aggregate(words[1], words[2], words[3]);
+  });
 }

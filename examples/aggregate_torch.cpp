@@ -61,4 +61,7 @@ int main() {
               static_cast<long long>(globals.back().item<std::int64_t>()),
               globals.back().scalar_type() == at::kLong ? "yes" : "no");
   std::printf("%lld elements averaged\n", static_cast<long long>(report.held));
+  if (std::fflush(stdout) == 0) return 0;
+  std::perror("What was printed has not arrived");
+  return 1;
 }

@@ -12,6 +12,8 @@
 #include <cstdio>
 #include <vector>
 
+#include "common/program.hpp"
+
 namespace {
 
 constexpr std::int64_t inputs = 8, width = 16, classes = 3, samples = 30;
@@ -50,9 +52,7 @@ struct layers {
   }
 };
 
-}  // namespace
-
-int main() {
+int run() {
   subfed::model net;
   const auto hidden = net.group("hidden", width);
   const auto w = net.tensor("w", {hidden, inputs});
@@ -119,3 +119,7 @@ int main() {
       before, std::log(3.0), loss());
   return loss() < 0.5 * before ? 0 : 1;
 }
+
+}  // namespace
+
+int main() { return common::run_program("compose_method", run); }

@@ -12,17 +12,16 @@
 #include <subfed/systems.hpp>
 
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
-#include <cstdlib>
-#include <models/lenet.hpp>
 
-int main(int count, char** arguments) {
-  const std::int64_t rounds = count > 1 ? std::atoll(arguments[1]) : 100;
-  if (rounds < 1) {
-    std::fprintf(stderr, "feddrop_flops: the number of rounds is %s, expected at least 1\n",
-                 arguments[1]);
-    return 2;
-  }
+#include "common/program.hpp"
+#include "common/text.hpp"
+#include "models/lenet.hpp"
+
+namespace {
+
+int run(std::int64_t rounds) {
   constexpr std::int64_t steps = 1200;
   const auto lenet = models::describe_lenet(models::lenet_options::fashion_mnist());
   subfed::cost_rule rule = subfed::cost_rule::feddrop_tables();
@@ -60,4 +59,16 @@ int main(int count, char** arguments) {
     std::printf("   %12.4f %%\n", 100 * mean_error);
   }
   return near ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  return common::run_program("feddrop_flops", [&] {
+    const auto rounds = common::number<std::int64_t>(count > 1 ? words[1] : "100");
+    if (count > 2 || !rounds || *rounds < 1) {
+      throw common::failure("The word is [rounds], a whole number of at least 1.");
+    }
+    return run(*rounds);
+  });
 }

@@ -10,19 +10,17 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <string>
 #include <vector>
 
-int main(int count, char** arguments) {
-  const long given = count > 1 ? std::atol(arguments[1]) : 100;
-  const long iterations = count > 2 ? std::atol(arguments[2]) : 100;
-  if (given < 1 || iterations < 1) {
-    std::fprintf(stderr, "feddrop_optimizer: clients and iterations must be at least 1\n");
-    return 2;
-  }
-  const auto clients = static_cast<std::size_t>(given);
+#include "common/program.hpp"
+#include "common/text.hpp"
+
+namespace {
+
+int run(std::size_t clients, std::int64_t iterations) {
   subfed::model net;
   std::vector<subfed::weight_and_bias> layers;
   subfed::dimension in = 3;
@@ -65,4 +63,17 @@ int main(int count, char** arguments) {
               before, report.objective, similarity.total());
   std::printf("g = %.2e\n", report.slack);
   return report.slack > 0 && report.objective < before ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  return common::run_program("feddrop_optimizer", [&] {
+    const auto clients = common::number<std::size_t>(count > 1 ? words[1] : "100");
+    const auto iterations = common::number<std::int64_t>(count > 2 ? words[2] : "100");
+    if (count > 3 || !clients || !iterations || *clients < 1 || *iterations < 1) {
+      throw common::failure("The words are [clients] [iterations], whole numbers of at least 1.");
+    }
+    return run(*clients, *iterations);
+  });
 }

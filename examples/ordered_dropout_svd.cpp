@@ -10,6 +10,8 @@
 #include <Eigen/Dense>
 #include <cstdio>
 
+#include "common/program.hpp"
+
 namespace {
 
 constexpr Eigen::Index rows = 6, columns = 7, hidden_nodes = 6;  // K = min(m, n)
@@ -54,9 +56,7 @@ network train(const Eigen::MatrixXd& a, const subfed::width_distribution& widths
   return out;
 }
 
-}  // namespace
-
-int main() {
+int run() {
   Eigen::VectorXd singular(hidden_nodes);
   singular << 3, 2.5, 2, 1.5, 1, 0.5;  // K different ones
   const Eigen::MatrixXd left = orthonormal(rows, "left"), right = orthonormal(columns, "right");
@@ -87,3 +87,7 @@ int main() {
   std::printf("\nTheorem 1 %s.\n", holds ? "holds" : "DOES NOT HOLD");
   return holds && plain_differs ? 0 : 1;
 }
+
+}  // namespace
+
+int main() { return common::run_program("ordered_dropout_svd", run); }

@@ -52,4 +52,7 @@ int main() {
   run("random", subfed::random{});    // Federated Dropout
   run("prefix", subfed::prefix{});    // HeteroFL
   run("alternate", alternate);        // yours
+  if (std::fflush(stdout) == 0) return 0;
+  std::perror("What was printed has not arrived");
+  return 1;
 }

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
+#include <exception>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -90,6 +91,17 @@ inline descriptor make_unfinished(const std::filesystem::path& path, std::filesy
 }
 
 }  // namespace detail
+
+/// Runs a step; what it throws is about a file, and becomes a failure that begins with its path.
+template <class Step>
+auto about_file(const std::filesystem::path& path, Step&& step) {
+  try {
+    return step();
+  } catch (const std::exception& wrong) {
+    std::string text = path.string();
+    throw failure(text.append(": ").append(wrong.what()));
+  }
+}
 
 /// Throws  failure that names the file and the reason when it cannot be read.
 inline std::string read_file(const std::filesystem::path& path) {

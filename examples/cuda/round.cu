@@ -46,4 +46,7 @@ int main() {
   /* .. the clients train on the same stream .. */
   mean.launch(stream);  // and one kernel for the whole average
   std::printf("%lld parameters averaged\n", static_cast<long long>(mean.report(stream).held));
+  if (std::fflush(stdout) == 0) return 0;
+  std::perror("What was printed has not arrived");
+  return 1;
 }

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -260,23 +261,152 @@ TEST_CASE("a shape that does not fit its bytes is refused") {
         "subfed: safetensors: the tensor 'w' has 'data_offsets' that are not a first and a last");
   CHECK(refused_tensor(R"("dtype":"F32","shape":[4],"data_offsets":[0,16,32])") ==
         "subfed: safetensors: the tensor 'w' has 'data_offsets' that are not a first and a last");
-  CHECK(refused_tensor(R"("dtype":"U8","shape":[1,1,1,1,1,1,1,1,16],"data_offsets":[0,16])") ==
-        "subfed: safetensors: the tensor 'w' has a rank over 8");
   CHECK(refusal(file(
             R"({"w":{"dtype":"F32","shape":[9223372036854775807,0,3],"data_offsets":[0,0]}})")) ==
         "nothing was thrown");
 }
 
-TEST_CASE("element types that are no numbers here are refused by name") {
-  for (const std::string dtype : {"F8_E4M3", "F8_E5M2", "F4", "C64", "f32", ""}) {
-    CHECK(refused_tensor("\"dtype\":\"" + dtype + R"(","shape":[16],"data_offsets":[0,16])") ==
-          "subfed: safetensors: the tensor 'w' has elements of the unknown type '" + dtype + "'");
-  }
+TEST_CASE("every type of the format is known by its bits") {
   for (const auto& known : subfed::detail::safetensors_dtypes) {
-    CHECK(refused_tensor("\"dtype\":\"" + std::string(known.name) + "\",\"shape\":[" +
-                         std::to_string(128 / known.format.bits) + R"(],"data_offsets":[0,16])") ==
-          "nothing was thrown");
+    const int bits = known.format.bits;
+    const std::string count = std::to_string(bits == 6 ? 16 : 128 / bits), name(known.name);
+    const std::string bytes = std::to_string(bits == 6 ? 12 : 16);
+    CAPTURE(name);
+    const auto said = [&](const std::string& shape) {
+      return refusal(file("{\"w\":{\"dtype\":\"" + name + "\",\"shape\":" + shape +
+                              ",\"data_offsets\":[0," + bytes + "]}}",
+                          std::string(std::stoul(bytes), 'x')));
+    };
+    CHECK(said("[" + count + "]") == "nothing was thrown");
+    CHECK(said("[" + count + ",2]").find("is given " + bytes + " bytes") != std::string::npos);
   }
+  // Elements that do not fill their last byte.
+  CHECK(refused_tensor(R"("dtype":"F4","shape":[31],"data_offsets":[0,16])") ==
+        "subfed: safetensors: the tensor 'w' of shape (31,) and type F4 is given 16 bytes");
+  CHECK(refused_tensor(R"("dtype":"F6_E2M3","shape":[21],"data_offsets":[0,16])") ==
+        "subfed: safetensors: the tensor 'w' of shape (21,) and type F6_E2M3 is given 16 bytes");
+  CHECK(refused_tensor(R"("dtype":"F4","shape":[9223372036854775807],"data_offsets":[0,16])")
+            .find("is given 16 bytes") != std::string::npos);
+}
+
+// city96/ComfyUI-GGUF#21, huggingface/candle#2875: one tensor in eight bits, and no other was read.
+TEST_CASE("a tensor of a type that subfed has not is refused only when it is asked for") {
+  struct example {
+    std::string type, shape;
+    std::int64_t bytes;
+  };
+  for (const example& e : {example{"F8_E4M3", "[3]", 3},
+                           {"F8_E5M2", "[3]", 3},
+                           {"F8_E8M0", "[2]", 2},
+                           {"F4", "[2,8]", 8},
+                           {"F6_E3M2", "[4]", 3},
+                           {"C64", "[1]", 8},
+                           {"F128", "[5,7]", 3},
+                           {"f32", "[]", 0},
+                           {"", "[0]", 0}}) {
+    CAPTURE(e.type);
+    const float numbers[] = {0, 1, 2, 3};
+    std::string data(16, '\0');
+    std::memcpy(data.data(), numbers, 16);
+    for (std::int64_t i = 0; i < e.bytes; ++i) data += static_cast<char>(16 + i);
+    std::string header = R"({"w":{"dtype":"F32","shape":[4],"data_offsets":[0,16]},)"
+                         R"("s":{"dtype":")" +
+                         e.type + R"(","shape":)" + e.shape + ",\"data_offsets\":[16," +
+                         std::to_string(16 + e.bytes) + "]}}";
+    header.append((8 - header.size() % 8) % 8, ' ');
+    const std::string bytes = file(header, data);
+    const safetensors_view view(bytes);
+    CHECK(subfed::aligned_copy<float>(view["w"]).data()[3] == 3);
+
+    const subfed::byte_tensor& other = view["s"];
+    CHECK_FALSE(other.has_elements());
+    CHECK_FALSE(other.holds<float>());
+    CHECK_FALSE(other.holds<std::uint8_t>());
+    CHECK_FALSE(other.holds<std::pair<int, int>>());
+    CHECK(other.element_type() == e.type);
+    CHECK(other.size_bytes() == e.bytes);
+    CHECK(static_cast<const void*>(other.data()) == bytes.data() + bytes.size() - e.bytes);
+    const std::string start =
+        "subfed: the safetensors tensor 's' has elements of type '" + e.type + "', ";
+    CHECK(message_of([&] { subfed::aligned_copy<float>(other); }) == start + "expected float");
+    CHECK(message_of([&] { tensor_view<const float>{other}; }) == start + "expected float");
+    CHECK(message_of([&] { tensor_view<const void>{other}; }) ==
+          start + "which are there as bytes only");
+    subfed::model net;
+    net.tensor("w", {4});
+    CHECK(view.tensors<float>(net).size() == 1);
+
+    // On to another file as it is.
+    const auto on = write_safetensors<std::string>({{"s", other}, {"w", view["w"]}});
+    const safetensors_view again(on);
+    CHECK(again["s"].element_type() == e.type);
+    CHECK(std::equal(again["s"].extents().begin(), again["s"].extents().end(),
+                     other.extents().begin(), other.extents().end()));
+    REQUIRE(again["s"].size_bytes() == e.bytes);
+    CHECK(std::equal(other.data(), other.data() + e.bytes, again["s"].data()));
+    CHECK(subfed::aligned_copy<float>(again["w"]).data()[3] == 3);
+  }
+}
+
+TEST_CASE("so is one of more than 8 dimensions") {
+  const std::string bytes =
+      file(R"({"w":{"dtype":"F32","shape":[1,1,1,1,1,1,1,1,4],"data_offsets":[0,16]}})",
+           std::string(16, 'x'));
+  const safetensors_view view(bytes);
+  CHECK(view["w"].rank() == 9);
+  CHECK(view["w"].extents()[8] == 4);
+  CHECK(view["w"].size_bytes() == 16);
+  const std::string refused = "subfed: the safetensors tensor 'w' has the rank 9, expected 0 to 8";
+  CHECK(message_of([&] { subfed::aligned_copy<float>(view["w"]); }) == refused);
+  CHECK(message_of([&] { tensor_view<const float>{view["w"]}; }) == refused);
+  CHECK(message_of([&] { tensor_view<const void>{view["w"]}; }) == refused);
+  CHECK(write_safetensors<std::string>({{"w", view["w"]}}).find("[1,1,1,1,1,1,1,1,4]") !=
+        std::string::npos);
+}
+
+TEST_CASE("a layout that cannot be is refused, whatever the types are") {
+  const auto two = [](const std::string& first, const std::string& second) {
+    return refused(R"({"a":{"dtype":"F8_E4M3","shape":[8],"data_offsets":)" + first +
+                   R"(},"b":{"dtype":"NEW","shape":[1],"data_offsets":)" + second + "}}");
+  };
+  CHECK(two("[0,8]", "[8,16]") == "nothing was thrown");
+  CHECK(two("[8,16]", "[0,8]") == "nothing was thrown");
+  CHECK(two("[0,8]", "[7,16]") ==
+        "subfed: safetensors: the tensor 'b' begins at byte 7, the one before ends at 8");
+  CHECK(two("[0,8]", "[9,16]") ==
+        "subfed: safetensors: the tensor 'b' begins at byte 9, the one before ends at 8");
+  CHECK(two("[0,8]", "[8,15]") ==
+        "subfed: safetensors: the tensors end at byte 15, but 16 bytes follow the header");
+}
+
+TEST_CASE("an error about a tensor carries its name") {
+  const auto carried = [](const std::function<void()>& call) -> std::string {
+    try {
+      call();
+    } catch (const subfed::error& error) {
+      return error.tensor();
+    }
+    return "(nothing was thrown)";
+  };
+  const std::string short_one =
+      file(R"({"w":{"dtype":"F32","shape":[5],"data_offsets":[0,16]}})", std::string(16, 'x'));
+  CHECK(carried([&] { const safetensors_view view(short_one); }) == "w");
+  const std::string bytes =
+      file(R"({"w":{"dtype":"F32","shape":[4],"data_offsets":[0,16]}})", std::string(16, 'x'));
+  const safetensors_view view(bytes);
+  CHECK(carried([&] { view["v"]; }) == "v");
+}
+
+TEST_CASE("a tensor of another file is written row-major, wherever it was") {
+  const float elements[] = {1, 2, 3, 4, 5, 6};
+  alignas(8) std::byte memory[28];
+  std::memcpy(memory + 1, elements, 24);
+  const subfed::byte_tensor columns("the tensor", subfed::detail::format_of<float>(), {2, 3},
+                                    subfed::byte_tensor::order::column_major, memory + 1);
+  const auto bytes = write_safetensors({{"w", columns}});
+  const safetensors_view view(bytes);
+  const auto copy = subfed::aligned_copy<float>(view["w"]);
+  CHECK(std::vector<float>(copy.data(), copy.data() + 6) == std::vector<float>{1, 3, 5, 2, 4, 6});
 }
 
 TEST_CASE("a name that comes twice is refused") {

@@ -36,25 +36,34 @@ class byte_tensor {
         format_(format),
         extents_(std::move(extents)),
         order_(laid_out),
-        data_(data) {}
+        data_(data) {
+    detail::bytes_of(extents_, format.bits / 8, bytes_);
+  }
+  /// Of elements that C++ and subfed have no type for, which `type` names in the format's words:
+  /// it has bytes and a shape, and is refused when it is asked for as elements.
+  byte_tensor(std::string label, std::string type, std::vector<std::int64_t> extents,
+              std::int64_t bytes, const std::byte* data)
+      : label_(std::move(label)),
+        type_(std::move(type)),
+        extents_(std::move(extents)),
+        data_(data),
+        bytes_(bytes) {}
 
   int rank() const noexcept { return static_cast<int>(extents_.size()); }
   std::span<const std::int64_t> extents() const noexcept { return extents_; }
   order element_order() const noexcept { return order_; }
   /// The first byte; at any address.
   const std::byte* data() const noexcept { return data_; }
-  std::int64_t size_bytes() const noexcept {
-    std::int64_t n = 0;
-    detail::bytes_of(extents_, format_.bits / 8, n);
-    return n;
-  }
-  /// "float", "int64", "bfloat16" ..
-  std::string element_type() const { return detail::format_text(format_); }
+  std::int64_t size_bytes() const noexcept { return bytes_; }
+  /// "float", "int64", "bfloat16" ..; of a type that subfed has not, the format's name for it.
+  std::string element_type() const { return has_elements() ? detail::format_text(format_) : type_; }
+  /// Whether there is a type that the elements can be read as.
+  bool has_elements() const noexcept { return format_.kind != detail::number_kind::other; }
   /// Whether the elements are of type T: float, double, half, bfloat16, bool, any integer type, and
   /// the half types of other libraries.
   template <class T>
   bool holds() const noexcept {
-    return format_ == detail::format_of<T>();
+    return has_elements() && format_ == detail::format_of<T>();
   }
   /// Whether view_traits gives a view of T where the elements lie.
   template <class T>
@@ -62,10 +71,19 @@ class byte_tensor {
     return size_bytes() == 0 || detail::is_aligned<T>(data_);
   }
 
-  /// Throws  error when the elements are not of type T, or are bools that are neither 0 nor 1.
+  /// Throws  error when the elements are not of type T, or are bools that are neither 0 nor 1, and
+  ///         for more dimensions than views have.
   template <class T>
   void check() const {
+    if (!has_elements()) {
+      detail::fail("subfed: " + label_ + " has elements of type " + detail::quoted(type_) +
+                   ", expected " + detail::format_text(detail::format_of<T>()));
+    }
     detail::check_format<T>(label_, format_);
+    if (rank() > max_rank) {
+      detail::fail("subfed: " + label_ + " has the rank " + std::to_string(rank()) +
+                   ", expected 0 to 8");
+    }
     if constexpr (std::same_as<T, bool>) {
       const std::byte* const end = data_ + size_bytes();
       if (std::any_of(data_, end, [](std::byte b) { return std::to_integer<int>(b) > 1; })) {
@@ -92,10 +110,12 @@ class byte_tensor {
 
  private:
   std::string label_;
-  detail::element_format format_;
+  detail::element_format format_ = {};
+  std::string type_ = {};
   std::vector<std::int64_t> extents_;
-  order order_;
+  order order_ = order::row_major;
   const std::byte* data_;
+  std::int64_t bytes_ = 0;
 };
 
 /// The element type is known at run time only, so name it. Read in place, not copied.
@@ -109,7 +129,13 @@ struct view_traits<byte_tensor> {
   using element_type = void;
   static constexpr bool owns = false;
 
-  static detail::element_format format(const byte_tensor& t) noexcept { return t.format(); }
+  static detail::element_format format(const byte_tensor& t) {
+    if (!t.has_elements()) {
+      detail::fail("subfed: " + t.label() + " has elements of type " +
+                   detail::quoted(t.element_type()) + ", which are there as bytes only");
+    }
+    return t.format();
+  }
 
   template <class T>
   requires std::is_const_v<T>

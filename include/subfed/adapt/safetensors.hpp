@@ -31,7 +31,7 @@ inline constexpr std::uint64_t safetensors_most_header = 100'000'000;
 
 struct safetensors_dtype {
   std::string_view name;
-  element_format format;
+  element_format format;  // of kind other where no type of ours is that
 };
 inline constexpr safetensors_dtype safetensors_dtypes[] = {
     {"F64", {number_kind::floating, 64}},         {"F32", {number_kind::floating, 32}},
@@ -40,8 +40,35 @@ inline constexpr safetensors_dtype safetensors_dtypes[] = {
     {"I16", {number_kind::signed_integer, 16}},   {"I8", {number_kind::signed_integer, 8}},
     {"U64", {number_kind::unsigned_integer, 64}}, {"U32", {number_kind::unsigned_integer, 32}},
     {"U16", {number_kind::unsigned_integer, 16}}, {"U8", {number_kind::unsigned_integer, 8}},
-    {"BOOL", {number_kind::boolean, 8}},
+    {"BOOL", {number_kind::boolean, 8}},          {"C64", {number_kind::other, 64}},
+    {"F8_E4M3", {number_kind::other, 8}},         {"F8_E5M2", {number_kind::other, 8}},
+    {"F8_E8M0", {number_kind::other, 8}},         {"F6_E2M3", {number_kind::other, 6}},
+    {"F6_E3M2", {number_kind::other, 6}},         {"F4", {number_kind::other, 4}},
 };
+
+/// What a dtype's name says; no bits for one that is not known.
+inline element_format safetensors_format(std::string_view name) noexcept {
+  for (const auto& known : safetensors_dtypes) {
+    if (known.name == name) return known.format;
+  }
+  return {};
+}
+inline std::string_view safetensors_name(element_format format) noexcept {
+  for (const auto& known : safetensors_dtypes) {
+    if (known.format == format) return known.name;
+  }
+  return {};
+}
+
+/// Bytes of a dense tensor of elements of some bits; false when there are more than 2^63 - 1, or
+/// its last byte is not full.
+inline bool bytes_of_bits(std::span<const std::int64_t> extents, int bits,
+                          std::int64_t& out) noexcept {
+  if (bits % 8 == 0) return bytes_of(extents, bits / 8, out);
+  if (!bytes_of(extents, bits, out) || out % 8 != 0) return false;
+  out /= 8;
+  return true;
+}
 
 }  // namespace detail
 
@@ -53,7 +80,9 @@ inline constexpr safetensors_dtype safetensors_dtypes[] = {
 ///   mean.add(sub, file.tensors<float>(net), client.weight);
 ///
 /// A tensor lies where the file put it, which need not suit its type: see byte_tensor and
-/// aligned_copy().
+/// aligned_copy(). One whose type subfed has not (FP8, FP4, complex numbers, what the format gets
+/// next), or of more than 8 dimensions, has bytes, a shape and a name of its type, can be written
+/// to another file, and is refused only when it is asked for as elements.
 class safetensors_view {
  public:
   struct entry {
@@ -65,9 +94,15 @@ class safetensors_view {
   /// Reads the header. The bytes are to outlive the view and the tensors it gives; a temporary
   /// string or vector does not compile.
   ///
+  /// The format's rules are kept to the letter: the header is JSON of at most 100 MB that begins
+  /// with '{' and may end in spaces; no name comes twice; metadata is strings; offsets may come in
+  /// any order, but the tensors cover the bytes behind the header, all of them, once. Dimensions of
+  /// 0 and no dimensions are fine. Stricter than the format's own reader, a tensor's entry has
+  /// dtype, shape and data_offsets, and nothing else.
+  ///
   /// Throws  error for bytes that are no safetensors file: too few, a header over 100 MB or longer
-  ///         than the file, bad JSON, a name that comes twice, an unknown element type, a shape
-  ///         that does not fit its bytes, and bytes that belong to no tensor or to two. Each names
+  ///         than the file, bad JSON, a name that comes twice, a shape that does not fit its bytes
+  ///         (where the type is known), and bytes that belong to no tensor or to two. Each names
   ///         the tensor.
   /// Cost    O(header log header); does not read the elements.
   template <detail::byte_range Bytes>
@@ -86,7 +121,7 @@ class safetensors_view {
   const byte_tensor& operator[](std::string_view name) const {
     const entry* const found = find(name);
     if (found == nullptr) {
-      detail::refuse_safetensors("the file has no tensor " + detail::quoted(name));
+      detail::refuse_safetensors("the file has no tensor " + detail::quoted(name), name);
     }
     return found->tensor;
   }
@@ -109,6 +144,7 @@ class safetensors_view {
   /// An entry with where its bytes are.
   struct draft {
     std::string name;
+    std::string dtype = {};
     detail::element_format format = {};
     std::vector<std::int64_t> extents = {};
     std::int64_t begin = 0;
@@ -140,9 +176,7 @@ class safetensors_view {
 
     entries_.reserve(drafts.size());
     for (draft& d : drafts) {
-      byte_tensor tensor("the safetensors tensor " + detail::quoted(d.name), d.format,
-                         std::move(d.extents), byte_tensor::order::row_major,
-                         data.data() + d.begin);
+      byte_tensor tensor = tensor_of(d, data.data() + d.begin);
       entries_.push_back({std::move(d.name), std::move(tensor)});
     }
     for (std::size_t i = 0; i < entries_.size(); ++i) by_name_.push_back(i);
@@ -151,9 +185,18 @@ class safetensors_view {
     for (std::size_t i = 1; i < by_name_.size(); ++i) {
       const std::string& name = entries_[by_name_[i]].name;
       if (name == entries_[by_name_[i - 1]].name) {
-        detail::refuse_safetensors("the tensor " + detail::quoted(name) + " comes twice");
+        detail::refuse_safetensors("the tensor " + detail::quoted(name) + " comes twice", name);
       }
     }
+  }
+
+  static byte_tensor tensor_of(draft& d, const std::byte* data) {
+    std::string label = "the safetensors tensor ";
+    label += detail::quoted(d.name);
+    if (d.format.kind == detail::number_kind::other) {
+      return {std::move(label), std::move(d.dtype), std::move(d.extents), d.end - d.begin, data};
+    }
+    return {std::move(label), d.format, std::move(d.extents), byte_tensor::order::row_major, data};
   }
 
   std::vector<draft> parse(std::string_view text) {
@@ -180,7 +223,7 @@ class safetensors_view {
   static draft parse_entry(detail::safetensors_json& json, std::string name) {
     draft out{.name = std::move(name)};
     const auto refuse = [&](const std::string& what) {
-      detail::refuse_safetensors("the tensor " + detail::quoted(out.name) + " " + what);
+      detail::refuse_safetensors("the tensor " + detail::quoted(out.name) + " " + what, out.name);
     };
     bool seen[3] = {};
     json.object([&](const std::string& key) {
@@ -191,16 +234,10 @@ class safetensors_view {
       if (which == 3) refuse("has the unknown property " + detail::quoted(key));
       if (std::exchange(seen[which], true)) refuse("has '" + key + "' twice");
       if (which == 0) {
-        const std::string dtype = json.string();
-        for (const auto& known : detail::safetensors_dtypes) {
-          if (known.name == dtype) out.format = known.format;
-        }
-        if (out.format.bits == 0) {
-          refuse("has elements of the unknown type " + detail::quoted(dtype));
-        }
+        out.dtype = json.string();
+        out.format = detail::safetensors_format(out.dtype);
       } else if (which == 1) {
         out.extents = json.numbers();
-        if (out.extents.size() > static_cast<std::size_t>(max_rank)) refuse("has a rank over 8");
       } else {
         const std::vector<std::int64_t> offsets = json.numbers();
         if (offsets.size() != 2 || offsets[0] > offsets[1]) {
@@ -215,12 +252,17 @@ class safetensors_view {
   }
 
   static void check_size(const draft& d) {
+    if (d.format.bits == 0) return;  // a type of a newer format: nobody knows
     std::int64_t needed = 0;
-    if (detail::bytes_of(d.extents, d.format.bits / 8, needed) && needed == d.end - d.begin) return;
+    if (detail::bytes_of_bits(d.extents, d.format.bits, needed) && needed == d.end - d.begin) {
+      return;
+    }
+    const bool other = d.format.kind == detail::number_kind::other;
     detail::refuse_safetensors("the tensor " + detail::quoted(d.name) + " of shape " +
-                               detail::shape_text(d.extents) + " and type " +
-                               detail::format_text(d.format) + " is given " +
-                               std::to_string(d.end - d.begin) + " bytes");
+                                   detail::shape_text(d.extents) + " and type " +
+                                   (other ? d.dtype : detail::format_text(d.format)) +
+                                   " is given " + std::to_string(d.end - d.begin) + " bytes",
+                               d.name);
   }
 
   /// Sorts the drafts by their bytes, of which each belongs to exactly one.
@@ -232,8 +274,9 @@ class safetensors_view {
     for (const draft& d : drafts) {
       if (d.begin != covered) {
         detail::refuse_safetensors("the tensor " + detail::quoted(d.name) + " begins at byte " +
-                                   std::to_string(d.begin) + ", the one before ends at " +
-                                   std::to_string(covered));
+                                       std::to_string(d.begin) + ", the one before ends at " +
+                                       std::to_string(covered),
+                                   d.name);
       }
       covered = d.end;
     }
@@ -255,24 +298,55 @@ class safetensors_view {
   std::vector<text_pair> metadata_;
 };
 
-/// A tensor to write, with its name: {"fc1.weight", w}. Holds a view only, so a temporary that owns
-/// its elements does not compile.
+/// A tensor to write, with its name: {"fc1.weight", w}, or from another file as it is there:
+/// {"scale", file["scale"]}. Holds a view only, so a temporary that owns its elements does not
+/// compile.
 class named_view {
  public:
   template <viewable V>
-  requires borrowed<V> named_view(std::string name, V&& tensor)
+  requires(borrowed<V> && !std::same_as<std::remove_cvref_t<V>, byte_tensor>)
+      named_view(std::string name, V&& tensor)
       : name_(std::move(name)), view_(detail::source<detail::element_of_call_t<void, V>>(tensor)) {
     using element = detail::element_of_call_t<void, V>;
     static_assert(detail::format_of<element>().kind != detail::number_kind::other,
                   "subfed: safetensors has no name for this element type");
+    dtype_ = detail::safetensors_name(view_.format);
+    extents_ = view_.extents;
+    bits_ = view_.format.bits;
+  }
+  /// The bytes of a tensor in a buffer, also of a type that subfed has not.
+  named_view(std::string name, const byte_tensor& tensor)
+      : name_(std::move(name)),
+        dtype_(tensor.has_elements() ? std::string(detail::safetensors_name(tensor.format()))
+                                     : tensor.element_type()),
+        extents_(tensor.extents().begin(), tensor.extents().end()),
+        view_(tensor_view<const std::uint8_t>(reinterpret_cast<const std::uint8_t*>(tensor.data()),
+                                              {tensor.size_bytes()})) {
+    if (!tensor.has_elements()) {
+      bits_ = detail::safetensors_format(dtype_).bits;
+      return;
+    }
+    bits_ = tensor.format().bits;
+    view_.format = tensor.format();
+    view_.extents = extents_;
+    view_.strides = tensor.strides();
+    for (std::int64_t& stride : view_.strides) stride *= tensor.size_bytes() != 0 ? bits_ / 8 : 0;
   }
 
   const std::string& name() const noexcept { return name_; }
+  /// The format's name of the type.
+  const std::string& dtype() const noexcept { return dtype_; }
+  std::span<const std::int64_t> extents() const noexcept { return extents_; }
+  /// Of an element; 0 of a type that is not known.
+  int bits() const noexcept { return bits_; }
   const detail::erased_view& view() const noexcept { return view_; }
 
  private:
   std::string name_;
+  std::string dtype_;
+  std::vector<std::int64_t> extents_;
   detail::erased_view view_;
+  int bits_ = 0;
 };
 
 namespace detail {
@@ -284,25 +358,22 @@ inline std::string safetensors_header(std::span<const named_view* const> tensors
     out += "\"__metadata__\":{";
     for (const auto& [key, value] : metadata) {
       if (out.back() != '{') out += ',';
-      out += json_string(key) + ':' + json_string(value);
+      out.append(json_string(key)).append(":").append(json_string(value));
     }
     out += '}';
   }
   std::int64_t at = 0;
   for (const named_view* const tensor : tensors) {
-    const erased_view& view = tensor->view();
     if (out.size() > 1) out += ',';
-    std::string_view dtype;
-    for (const auto& known : safetensors_dtypes) {
-      if (known.format == view.format) dtype = known.name;
+    out += json_string(tensor->name());
+    out.append(":{\"dtype\":").append(json_string(tensor->dtype())).append(",\"shape\":[");
+    for (std::size_t r = 0; r < tensor->extents().size(); ++r) {
+      if (r != 0) out += ',';
+      out += std::to_string(tensor->extents()[r]);
     }
-    out += json_string(tensor->name()) + ":{\"dtype\":\"" + std::string(dtype) + "\",\"shape\":[";
-    for (std::size_t r = 0; r < view.extents.size(); ++r) {
-      out += (r != 0 ? "," : "") + std::to_string(view.extents[r]);
-    }
-    out += "],\"data_offsets\":[" + std::to_string(at) + ',';
-    at += view.size_bytes();
-    out += std::to_string(at) + "]}";
+    out.append("],\"data_offsets\":[").append(std::to_string(at)).append(",");
+    at += tensor->view().size_bytes();
+    out.append(std::to_string(at)).append("]}");
   }
   out += '}';
   while (out.size() % 8 != 0) out += ' ';
@@ -317,8 +388,8 @@ inline std::string safetensors_header(std::span<const named_view* const> tensors
 ///
 /// Post    The file depends on names, shapes, elements and metadata alone, not on the order in
 ///         which they are given: larger element types come first, then by name; so each tensor lies
-///         at a multiple of its element's size from the file's beginning. Metadata is sorted by
-///         key.
+///         at a multiple of its element's size from the file's beginning (those of types that
+///         nobody knows come last). Metadata is sorted by key.
 /// Throws  error for a name or a key that comes twice, is '__metadata__' or is not UTF-8.
 /// Cost    Reads and writes each element once.
 template <class Bytes = std::vector<std::byte>>
@@ -341,9 +412,8 @@ Bytes write_safetensors(std::span<const named_view> tensors,
   for (std::size_t i = 0; i < sorted.size(); ++i) {
     check("tensor", sorted[i]->name(), i != 0 && sorted[i]->name() == sorted[i - 1]->name());
   }
-  std::stable_sort(sorted.begin(), sorted.end(), [](const auto* a, const auto* b) {
-    return a->view().format.bits > b->view().format.bits;
-  });
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto* a, const auto* b) { return a->bits() > b->bits(); });
   std::vector<safetensors_view::text_pair> texts(metadata.begin(), metadata.end());
   std::sort(texts.begin(), texts.end());
   for (std::size_t i = 0; i < texts.size(); ++i) {

@@ -15,8 +15,8 @@
 
 namespace subfed::inline v0::detail {
 
-[[noreturn]] inline void refuse_safetensors(const std::string& what) {
-  fail("subfed: safetensors: " + what);
+[[noreturn]] inline void refuse_safetensors(const std::string& what, std::string_view tensor = {}) {
+  fail("subfed: safetensors: " + what, {.client = {}, .tensor = std::string(tensor)});
 }
 
 /// Bytes of the UTF-8 sequence that the text begins with; 0 when it is none (too long an encoding,
