@@ -222,28 +222,28 @@ TEST_CASE("a sum of integers that does not fit is refused, and nothing is writte
   });
 }
 
-TEST_CASE("another element type than the server's is refused by the tensor's name") {
+TEST_CASE("integers in the place of numbers are refused by the tensor's name") {
   mixed global(4, 9, 7);
   mixed local(4, 1, 1);
   const auto full = subfed::submodel::full(global.net);
-  std::vector<float> wrong(4, 1);
+  std::vector<std::int32_t> wrong(4, 1);
   const tensor_views<const void> views{
       tensor_view<float>(local.weight.data(), {4, 2}), tensor_view<half>(local.bias.data(), {4}),
-      tensor_view<float>(wrong.data(), {4}),
+      tensor_view<std::int32_t>(wrong.data(), {4}),
       tensor_view<std::int64_t>(&local.steps, std::initializer_list<std::int64_t>{})};
   CHECK(message_of([&] { subfed::scatter<void>(views, full, global.views<void>()); }) ==
-        "subfed: scatter: the local tensor 'running_mean' has elements of type float, expected "
+        "subfed: scatter: the local tensor 'running_mean' has elements of type int32, expected "
         "double as in the global one");
   CHECK(message_of([&] {
           subfed::average_cohort<void>(global.net, std::vector<subfed::update<void>>{{full, views}},
                                        global.views<void>());
         }) ==
-        "subfed: average: the local tensor 'running_mean' has elements of type float, expected "
+        "subfed: average: the local tensor 'running_mean' has elements of type int32, expected "
         "double as in the global one");
   subfed::selective_average<void> mean(global.net);
   mean.add(full, local.views<const void>());
   CHECK(message_of([&] { mean.add(full, views); }) ==
-        "subfed: average: tensor 'running_mean' has elements of type float, expected double as in "
+        "subfed: average: tensor 'running_mean' has elements of type int32, expected double as in "
         "earlier updates");
   CHECK(mean.report().clients == 1);
   CHECK(global.weight == std::vector<float>(8, 9));

@@ -4,6 +4,7 @@
 
 #include <subfed/average_options.hpp>
 #include <subfed/detail/average_checks.hpp>
+#include <subfed/detail/float_mode.hpp>
 #include <subfed/detail/memory_apart.hpp>
 #include <subfed/detail/model_average.hpp>
 #include <subfed/executor.hpp>
@@ -29,36 +30,25 @@ struct update {
   double weight = 1;
 };
 
-/// Averages every global parameter over just the clients that hold it, [Rolex, Eq. 10], as
-/// selective_average does, with all updates at hand: average_cohort<float>(net, updates, globals).
-/// T void: tensors of mixed types.
-///
-/// Shapes    Tensor t of an update is sub.extents(tensor_id(t)), global tensor t as the model has it;
-///           any strides.
-/// Post      Elements that no client holds with a positive weight keep their bits.
-/// Throws    error for an empty cohort, and whatever selective_average::add and finish refuse;
-///           nothing has been written then.
-/// Numerics  Each element's sum and weight are doubles, added in the order of the clients' numbers
-///           (origin().client; equal numbers in the order given) and rounded to T once. So the bits
-///           depend neither on the order in which updates arrived nor on the executor.
-/// Cost      Reads each element of the updates once (twice with non_finite::refuse and skip_client),
-///           writes each held global element once. No memory by the size of the model.
-template <class T, executor Executor = serial>
-requires(averageable<T> || std::is_void_v<T>) average_report
-    average_cohort(const model& net, std::span<const std::type_identity_t<update<T>>> updates,
-                   const tensor_views<std::type_identity_t<T>>& globals,
-                   const average_options& options = {}, Executor&& run_by = {}) {
+namespace detail {
+
+/// average_cohort of updates with elements of type U.
+template <class T, class U, class Executor>
+average_report average_updates(const model& net, std::span<const update<U>> updates,
+                               const tensor_views<T>& globals, const average_options& options,
+                               Executor&& run_by) {
+  const detail::float_mode mode;
   detail::check_options(options);
   if (updates.empty()) {
     detail::fail("subfed: average: the cohort is empty: there is no update to average");
   }
   detail::check_globals(net, globals);
   for (const auto& u : updates) {
-    detail::check_update<T>(net, u.sub, u.tensors, u.weight);
-    detail::check_same_types("average", net, globals, u.tensors);
+    detail::check_update<U>(net, u.sub, u.tensors, u.weight);
+    detail::check_convertible("average", net, globals, u.tensors);
   }
 
-  std::vector<const update<T>*> cohort;
+  std::vector<const update<U>*> cohort;
   for (const auto& u : updates) cohort.push_back(&u);
   std::stable_sort(cohort.begin(), cohort.end(), [](const auto* a, const auto* b) {
     return a->sub.origin().client < b->sub.origin().client;
@@ -67,7 +57,7 @@ requires(averageable<T> || std::is_void_v<T>) average_report
 
   average_report report;
   double cohort_weight = 0;
-  std::vector<detail::member<T>> members;
+  std::vector<detail::member<U>> members;
   for (const auto* u : cohort) {
     if (!detail::admits(u->sub, u->tensors, options.on_non_finite)) {
       ++report.skipped_clients;
@@ -85,8 +75,52 @@ requires(averageable<T> || std::is_void_v<T>) average_report
     for (const auto& m : members) places.add((*m.tensors)[t], name, detail::access::reads);
   }
   places.check_apart("average");
-  detail::average_model<T>(net, globals, members, {}, options, cohort_weight, report, run_by);
+  detail::average_model<T, U>(net, globals, members, {}, options, cohort_weight, report, run_by);
   return report;
+}
+
+}  // namespace detail
+
+/// Averages every global parameter over just the clients that hold it, [Rolex, Eq. 10], as
+/// selective_average does, with all updates at hand: average_cohort<float>(net, updates, globals).
+/// T void: tensors of mixed types.
+///
+/// Shapes    Tensor t of an update is sub.extents(tensor_id(t)), global tensor t as the model has it;
+///           any strides.
+/// Post      Elements that no client holds with a positive weight keep their bits.
+/// Throws    error for an empty cohort, and whatever selective_average::add and finish refuse;
+///           nothing has been written then.
+/// Numerics  Each element's sum and weight are doubles, added in the order of the clients' numbers
+///           (origin().client; equal numbers in the order given) and rounded to T once. So the bits
+///           depend neither on the order in which updates arrived nor on the executor. What a double
+///           is too small or too large for on the way is averaged in wider numbers: the mean of finite
+///           values is finite, for any weights. The mode of the processor's arithmetic (rounding,
+///           denormal numbers) does not show.
+/// Cost      Reads each element of the updates once (twice with non_finite::refuse and skip_client),
+///           writes each held global element once. No memory by the size of the model.
+template <class T, executor Executor = serial>
+requires(averageable<T> || std::is_void_v<T>) average_report
+    average_cohort(const model& net, std::span<const std::type_identity_t<update<T>>> updates,
+                   const tensor_views<std::type_identity_t<T>>& globals,
+                   const average_options& options = {}, Executor&& run_by = {}) {
+  return detail::average_updates<T, T>(net, updates, globals, options, run_by);
+}
+
+/// The same of updates with another element type than the global tensors':
+/// average_cohort<float, half>(net, updates, globals). U void: clients may differ.
+///
+/// Throws    error, also for a tensor of integers on one side that is none, or of others, on the other.
+/// Numerics  Elements are converted to double, exactly. Results that are too large for T become
+///           infinite and are counted; non_finite::refuse refuses them (at the cost of averaging
+///           twice where the types or the options allow such results).
+template <class T, class U, executor Executor = serial>
+requires((averageable<T> ||
+          std::is_void_v<T>)&&(averageable<U> ||
+                               std::is_void_v<U>)&&!std::is_same_v<T, U>) average_report
+    average_cohort(const model& net, std::span<const update<U>> updates,
+                   const tensor_views<std::type_identity_t<T>>& globals,
+                   const average_options& options = {}, Executor&& run_by = {}) {
+  return detail::average_updates<T, U>(net, updates, globals, options, run_by);
 }
 
 }  // namespace subfed::inline v0

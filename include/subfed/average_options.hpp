@@ -64,6 +64,8 @@ struct average_report {
   std::int64_t held = 0;              ///< global elements that were written
   std::int64_t unheld = 0;            ///< global elements that nobody held: their bits stay
   std::int64_t kept = 0;              ///< integers that integer_rule::keep left as they were
+  std::int64_t overflowed = 0;  ///< results of finite values that became infinite, as they are
+                                ///< beyond the largest number of the global tensor's type
 
   friend bool operator==(const average_report&, const average_report&) = default;
 };

@@ -2,6 +2,7 @@
 /// Slice, scatter and scatter_add of all tensors of a submodel in one call.
 #pragma once
 
+#include <subfed/detail/float_mode.hpp>
 #include <subfed/detail/memory_apart.hpp>
 #include <subfed/detail/paired_walk.hpp>
 #include <subfed/executor.hpp>
@@ -65,20 +66,34 @@ class model_walk {
     run_by.parallel_for(static_cast<std::int64_t>(parts_.size()), [&](std::int64_t i) {
       const part& p = parts_[static_cast<std::size_t>(i)];
       const paired_walk& walk = own_[p.tensor] ? *own_[p.tensor] : plans_[p.tensor].row_major;
+      const float_mode mode;
       with_type(globals_[p.tensor], [&]<class E>(const tensor_view<E>& global) {
-        using element = std::remove_const_t<E>;
-        const auto local = typed<element>(locals_[p.tensor]);
-        const placement where = placement_of(local.size(), sizeof(element));
-        walk.for_each(p.begin, p.end, [&](std::int64_t g, std::int64_t l, std::int64_t length) {
-          stretch(global.data_handle() + g, walk.global_stride(), local.data_handle() + l,
-                  walk.local_stride(), length, where);
+        with_local<E>(locals_[p.tensor], [&](const auto& local) {
+          const placement where = placement_of(local.size(), sizeof(E));
+          walk.for_each(p.begin, p.end, [&](std::int64_t g, std::int64_t l, std::int64_t length) {
+            stretch(global.data_handle() + g, walk.global_stride(), local.data_handle() + l,
+                    walk.local_stride(), length, where);
+          });
+          end_of_copies(where);
         });
-        end_of_copies(where);
       });
     });
   }
 
  private:
+  /// f(local with its type), for the types that go with elements E of the global one.
+  template <class E, class F>
+  static void with_local(const tensor_view<U>& local, F&& f) {
+    with_type(local, [&]<class L>(const tensor_view<L>& typed_local) {
+      using global_element = std::remove_const_t<E>;
+      using local_element = std::remove_const_t<L>;
+      if constexpr (std::is_same_v<global_element, local_element> ||
+                    (averageable<global_element> && averageable<local_element>)) {
+        f(typed_local);
+      }
+    });
+  }
+
   /// Steps begin .. end-1 of a tensor's walk.
   struct part {
     std::size_t tensor;
@@ -92,16 +107,17 @@ class model_walk {
     const auto& local = locals_[t];
     check_extents(verb, "global", chosen, global, &selected_dimension::global_extent);
     check_extents(verb, "local", chosen, local, &selected_dimension::local_extent);
-    check_same_type(verb, chosen.name(), global, local);
+    check_convertible(verb, chosen.name(), global, local);
     const bool plain = is_row_major(global) && is_row_major(local);
     if (!plain) {  // row-major tensors are unique
       with_type(global, [&]<class E>(const tensor_view<E>& typed_global) {
-        using element = std::remove_const_t<E>;
         if constexpr (!std::is_const_v<T>) {
           check_unique(verb, "global", chosen.name(), typed_global);
         }
+      });
+      with_type(local, [&]<class L>(const tensor_view<L>& typed_local) {
         if constexpr (!std::is_const_v<U>) {
-          check_unique(verb, "local", chosen.name(), typed<element>(local));
+          check_unique(verb, "local", chosen.name(), typed_local);
         }
       });
     }
@@ -143,7 +159,8 @@ class model_walk {
 /// Cuts all tensors of a submodel out of the global model: slice<float>(globals, sub, locals), both
 /// lists in the order in which the model describes its tensors.
 ///
-/// Throws    as slice of one tensor, for any of them, before the first write.
+/// Throws    as slice of one tensor, for any of them, before the first write; of void also for tensors
+///           of integers on one side only, or of different ones.
 /// Cost      Work is cut into parts of about 2^18 elements, which the executor runs.
 template <class T, executor Executor = serial>
 void slice(const tensor_views<std::type_identity_t<const T>>& globals, const submodel& sub,

@@ -144,6 +144,7 @@ template <int MantissaBits>
 struct scalar_traits<detail::float16<MantissaBits>> {
   using accumulator = double;
   using value_type = detail::float16<MantissaBits>;
+  static constexpr int mantissa_bits = MantissaBits;
   [[SUBFED_ALWAYS_INLINE]] static constexpr accumulator load(value_type x) noexcept {
     return static_cast<double>(x);
   }

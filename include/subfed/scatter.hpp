@@ -3,6 +3,7 @@
 #pragma once
 
 #include <subfed/detail/copy_stretch.hpp>
+#include <subfed/detail/float_mode.hpp>
 #include <subfed/detail/paired_walk.hpp>
 #include <subfed/selection.hpp>
 #include <subfed/tensor_view.hpp>
@@ -18,16 +19,18 @@ namespace detail {
 template <class T, class Local, class Global, class F>
 void scatter_with(const char* verb, const Local& local, const selection& chosen, Global&& global,
                   F&& stretch) {
-  using element = element_of_call_t<T, Local, Global>;
-  const tensor_view<const element> from = source<element>(local);
-  const tensor_view<element> to = destination<element>(std::forward<Global>(global));
+  using read = convertible_element_t<T, Local, Global>;
+  using written = convertible_element_t<T, Global, Local>;
+  const tensor_view<const read> from = source<read>(local);
+  const tensor_view<written> to = destination<written>(std::forward<Global>(global));
   check_shape(verb, "local", chosen.name(), from.extents(), chosen.local_extents());
   check_shape(verb, "global", chosen.name(), to.extents(), chosen.global_extents());
   check_unique(verb, "global", chosen.name(), to);
   check_apart(verb, chosen.name(), from, to);
 
   const paired_walk walk(chosen, to, from);
-  const placement where = placement_of(from.size(), sizeof(element));
+  const placement where = placement_of(from.size(), sizeof(written));
+  const float_mode mode;
   walk.for_each([&](std::int64_t g, std::int64_t l, std::int64_t length) {
     stretch(from.data_handle() + l, walk.local_stride(), to.data_handle() + g, walk.global_stride(),
             length, where);
@@ -45,6 +48,7 @@ void scatter_with(const char* verb, const Local& local, const selection& chosen,
 /// Post      slice(global, chosen, x) gives local back; elements not selected keep their bits.
 /// Throws    error when a shape differs, when global has several indices for one element, or when
 ///           the two overlap in memory; nothing has been written then.
+/// Numerics  As slice.
 /// Cost      Reads and writes each selected element once.
 template <class T = void, class Local, class Global>
 void scatter(const Local& local, const selection& chosen, Global&& global) {
@@ -62,7 +66,8 @@ void scatter(const Local& local, const selection& chosen, Global&& global) {
 /// Shapes    as scatter.
 /// Post      The adjoint of slice: <slice(x), y> = <x, scatter_add(y) onto 0>.
 /// Throws    as scatter.
-/// Numerics  One addition an element, in the element type.
+/// Numerics  One addition an element, in the element type; of half types, and where the two types
+///           differ, the exact sum is rounded once to the global one.
 /// Cost      Reads two and writes one element for each selected one.
 template <class T = void, class Local, class Global>
 void scatter_add(const Local& local, const selection& chosen, Global&& global) {

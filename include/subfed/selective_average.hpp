@@ -3,8 +3,11 @@
 #pragma once
 
 #include <subfed/average_options.hpp>
+#include <subfed/detail/any_element.hpp>
 #include <subfed/detail/average_checks.hpp>
 #include <subfed/detail/average_kernels.hpp>
+#include <subfed/detail/average_scale.hpp>
+#include <subfed/detail/float_mode.hpp>
 #include <subfed/detail/holder_list.hpp>
 #include <subfed/detail/memory_apart.hpp>
 #include <subfed/detail/model_average.hpp>
@@ -38,6 +41,8 @@ namespace subfed::inline v0 {
 /// The state is an additive monoid: add() and merge() commute up to rounding, a new object is zero.
 ///
 /// Numerics  Sums and weights are doubles, in the order of the calls; one rounding to T at the end.
+///           Sums are multiplied by a power of two where weights or values are very large or small, so
+///           that finite values have a finite mean.
 ///           The same calls in the same order give the same bits everywhere. For T float, half or
 ///           bfloat16 the order shows only where an element's sum is inexact in 53 bits, and then
 ///           nearly never after the final rounding.
@@ -54,16 +59,22 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
     state_.resize(model_.tensors().size());
   }
 
-  /// Adds a client's update: its tensors in the order in which the model describes them.
+  /// Adds a client's update: its tensors in the order in which the model describes them. Their
+  /// floating-point types may differ from T and from update to update.
   ///
   /// Shapes  tensor t is sub.extents(tensor_id(t)); any strides.
   /// Throws  error for a negative or non-finite weight or sum of weights, another model, a wrong
   ///         number or shape of tensors, a non-finite value under non_finite::refuse, another round or
   ///         a second update under options.round. The state is then as it was (refusals by round are
   ///         counted).
-  /// Cost    Reads the update once (twice with refuse and skip_client), reads and writes its sums.
-  void add(const submodel& sub, const tensor_views<const T>& tensors, double weight = 1) {
-    detail::check_update(model_, sub, tensors, weight);
+  /// Cost    Reads the update once (doubles twice, and all types with refuse and skip_client), reads
+  ///         and writes its sums.
+  template <class U>
+  requires(averageable<U> || std::is_void_v<U>) void add(const submodel& sub,
+                                                         const tensor_views<const U>& tensors,
+                                                         double weight = 1) {
+    const detail::float_mode mode;
+    detail::check_update<U>(model_, sub, tensors, weight);
     for (std::size_t t = 0; t < tensors.size(); ++t) check_format(t, format_of(tensors[t]));
     check_round(sub);
     if (!detail::admits(sub, tensors, options_.on_non_finite)) {
@@ -71,6 +82,7 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
       return;
     }
     detail::check_total_weight(cohort_weight_ + weight);
+    const std::vector<detail::product_range> ranges = ranges_with(sub, tensors, weight);
     ++report_.clients;
     cohort_weight_ += weight;
     seen_.push_back(sub.origin().client);
@@ -79,24 +91,29 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
     // An update with left-out elements gets an entry of its own, which they refer to by number.
     std::size_t own_entry = no_entry;
     for (std::size_t t = 0; t < tensors.size(); ++t) {
-      state_[t].format = format_of(tensors[t]);
+      if (!state_[t].format) state_[t].format = format_of(tensors[t]);
+      move_to(state_[t], ranges[t]);
       detail::with_type(tensors[t],
                         [&](const auto& tensor) { add_tensor(sub, t, tensor, weight, own_entry); });
     }
     if (own_entry == no_entry && !dense_) holders_.add(sub, weight);
     if (!dense_ && holders_.bytes() > dense_bytes()) keep_dense_weights();
   }
+  void add(const submodel& sub, const tensor_views<const T>& tensors, double weight = 1) {
+    add<T>(sub, tensors, weight);
+  }
   void add(const submodel& sub, std::initializer_list<tensor_view<const T>> tensors,
            double weight = 1) {
-    add(sub, tensor_views<const T>(tensors), weight);
+    add<T>(sub, tensor_views<const T>(tensors), weight);
   }
 
   /// Takes in everything that another average of the same model has added.
   ///
-  /// Throws  error when the models, the options or element types of a tensor differ, when the weights
-  ///         add up to infinity, or when both have the same client under options.round. The state is
+  /// Throws  error when the models, the options or the integer types of a tensor differ, when the
+  ///         weights add up to infinity or products lie too far apart, or when both have the same client under options.round. The state is
   ///         then as it was.
   void merge(const selective_average& other) {
+    const detail::float_mode mode;
     if (!(other.model_ == model_)) {
       detail::fail("subfed: average: the average to merge is of another model");
     }
@@ -111,14 +128,31 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
     }
     for (std::size_t t = 0; t < state_.size(); ++t) check_format(t, other.state_[t].format);
     detail::check_total_weight(cohort_weight_ + other.cohort_weight_);
+    std::vector<detail::product_range> ranges;
+    for (std::size_t t = 0; t < state_.size(); ++t) {
+      ranges.push_back(state_[t].range);
+      const detail::product_range& more = other.state_[t].range;
+      if (!more.empty()) ranges.back().include(more.low, more.high);
+      if (ranges.back().choose()) continue;
+      const std::string& name = model_.tensors()[t].name;
+      detail::fail("subfed: average: the products of weights and values of tensor '" + name +
+                       "' lie too far apart in the averages to merge to be added",
+                   {.tensor = name});
+    }
     const detail::holder_list holders = other.holders_;  // other may be this
     const std::vector<tensor_sums> state = other.state_;
     if (other.dense_) keep_dense_weights();
     for (std::size_t t = 0; t < state_.size(); ++t) {
       tensor_sums& own = state_[t];
-      if (state[t].format) own.format = state[t].format;
-      if (own.sums.empty()) own.sums.resize(state[t].sums.size());
-      for (std::size_t i = 0; i < state[t].sums.size(); ++i) own.sums[i] += state[t].sums[i];
+      if (!own.format) own.format = state[t].format;
+      move_to(own, ranges[t]);
+      own.largest = (std::max)(own.largest, state[t].largest);
+      if (own.sums.empty()) own.sums.resize(state[t].sums.size(), -0.0);
+      const std::int64_t step = own.range.exponent - state[t].range.exponent;
+      for (std::size_t i = 0; i < state[t].sums.size(); ++i) {
+        const double sum = state[t].sums[i];
+        own.sums[i] += step == 0 ? sum : detail::scaled(sum, step);
+      }
       if (own.weights.empty()) own.weights.resize(state[t].weights.size());
       for (std::size_t i = 0; i < state[t].weights.size(); ++i) {
         own.weights[i] += state[t].weights[i];
@@ -163,11 +197,12 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
     for (std::size_t t = 0; t < state_.size(); ++t) {
       const bool dense = !state_[t].weights.empty();
       states.push_back({state_[t].sums.data(), dense ? state_[t].weights.data() : nullptr,
-                        exclusions[t], &state_[t].integers});
+                        exclusions[t], &state_[t].integers, state_[t].range.exponent,
+                        state_[t].largest});
     }
     average_report report = report_;
-    detail::average_model<T>(model_, globals, members, states, options_, cohort_weight_, report,
-                             run_by);
+    detail::average_model<T, T>(model_, globals, members, states, options_, cohort_weight_, report,
+                                run_by);
     return report;
   }
   average_report finish(std::initializer_list<tensor_view<T>> globals) const {
@@ -178,7 +213,9 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
   void clear() {
     for (tensor_sums& own : state_) {
       own.format.reset();
-      std::fill(own.sums.begin(), own.sums.end(), 0.0);
+      std::fill(own.sums.begin(), own.sums.end(), -0.0);
+      own.range = {};
+      own.largest = 0;
       own.weights.clear();
       own.exclusions.clear();
       own.integers = {};
@@ -208,23 +245,108 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
     std::vector<double> weights = {};  // while dense_
     std::vector<detail::exclusion> exclusions = {};
     detail::integer_merge integers = {};
+    detail::product_range range =
+        {};              // sums are 2 to the power of its exponent times what is meant
+    double largest = 0;  // the largest number of the types that were added
   };
 
+  /// Nothing for a typed view of numbers that are averaged: they go with all others.
   template <class V>
   static std::optional<detail::element_format> format_of(const tensor_view<V>& view) {
     if constexpr (std::is_void_v<V>) {
       return view.format();
     } else {
-      return {};  // T says it
+      return {};
     }
   }
 
   void check_format(std::size_t t, std::optional<detail::element_format> found) const {
+    const std::string& name = model_.tensors()[t].name;
+    const auto refuse = [&](const std::string& expected) {
+      detail::fail("subfed: average: tensor '" + name + "' has elements of type " +
+                       detail::format_text(*found) + ", expected " + expected,
+                   {.tensor = name});
+    };
+    if (!found) return;
+    if constexpr (!std::is_void_v<T>) {
+      if (!detail::is_floating(*found)) refuse("floating-point numbers");
+    }
     const auto& expected = state_[t].format;
-    if (!found || !expected || *found == *expected) return;
-    detail::fail("subfed: average: tensor '" + model_.tensors()[t].name +
-                 "' has elements of type " + detail::format_text(*found) + ", expected " +
-                 detail::format_text(*expected) + " as in earlier updates");
+    if (!expected || *found == *expected) return;
+    if (detail::is_floating(*found) && detail::is_floating(*expected)) return;
+    refuse(detail::format_text(*expected) + " as in earlier updates");
+  }
+
+  /// Where the products of each tensor's sums lie when an update is among them.
+  ///
+  /// Throws  error when a double cannot hold their sum.
+  template <class U>
+  std::vector<detail::product_range> ranges_with(const submodel& sub,
+                                                 const tensor_views<const U>& tensors,
+                                                 double weight) const {
+    std::vector<detail::product_range> out;
+    for (std::size_t t = 0; t < tensors.size(); ++t) {
+      out.push_back(state_[t].range);
+      if (!(weight > 0)) continue;
+      detail::with_type(tensors[t], [&]<class E>(const tensor_view<const E>& tensor) {
+        if constexpr (averageable<E>) include(out.back(), sub, t, tensor, weight);
+      });
+    }
+    return out;
+  }
+
+  template <class E>
+  void include(detail::product_range& range, const submodel& sub, std::size_t t,
+               const tensor_view<const E>& tensor, double weight) const {
+    const std::int64_t own = detail::exponent_of(weight);
+    constexpr bool far_reaching = detail::is_far_reaching(detail::largest_of<E>());
+    const detail::paired_walk walk(sub[tensor_id(t)], model_.tensors()[t].extents, tensor);
+    std::int64_t low = own - 149;
+    std::int64_t high = own + 128;
+    if constexpr (far_reaching) {
+      detail::exponent_range values;
+      walk.for_each([&](std::int64_t, std::int64_t l, std::int64_t length) {
+        values.take(tensor.data_handle() + l, walk.local_stride(), length);
+      });
+      low = own + (values.empty() ? 0 : (std::min)(values.low(), std::int64_t{0}));
+      high = own + (values.empty() ? 0 : (std::max)(values.high() + 1, std::int64_t{0}));
+    }
+    detail::product_range with = range;
+    with.include(low, high);
+    if (with.choose()) {
+      range = with;
+      return;
+    }
+    std::int64_t at = -1;  // of the first element that cannot be added
+    if constexpr (far_reaching) {
+      walk.for_each([&](std::int64_t g, std::int64_t l, std::int64_t length) {
+        for (std::int64_t i = 0; at < 0 && i < length; ++i) {
+          detail::exponent_range value;
+          value.take(tensor.data_handle() + l + i * walk.local_stride(), 1, 1);
+          with = range;
+          with.include(own, own);
+          if (!value.empty()) with.include(own + value.low(), own + value.high() + 1);
+          if (!with.choose()) at = g + i * walk.global_stride();
+        }
+      });
+    }
+    const auto& info = model_.tensors()[t];
+    detail::fail(
+        "subfed: average: " + detail::client_text(sub) + " has a weight, " + detail::text(weight) +
+            ", whose product with the values of tensor '" + info.name + "'" +
+            (at < 0 ? std::string()
+                    : ", at global element " + detail::index_text(at, info.extents) + ",") +
+            " lies too far from the other products to be added to them",
+        {.client = sub.origin().client, .tensor = info.name});
+  }
+
+  /// Multiplies sums by another power of two. Nothing is rounded.
+  static void move_to(tensor_sums& own, const detail::product_range& range) {
+    const std::int64_t step = range.exponent - own.range.exponent;
+    if (step != 0) {
+      for (double& x : own.sums) x = detail::scaled(x, step);
+    }
+    own.range = range;
   }
 
   void check_round(const submodel& sub) {
@@ -317,7 +439,9 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
     if constexpr (!averageable<E>) {
       own.integers.add(options_.integers, sub[tensor_id(t)], extents, tensor);
     } else {
-      if (own.sums.empty()) own.sums.resize(elements_of(extents), 0.0);
+      if (own.sums.empty()) own.sums.resize(elements_of(extents), -0.0);
+      own.largest = (std::max)(own.largest, detail::largest_of<E>());
+      const double factor = detail::scaled(weight, own.range.exponent);
       const detail::paired_walk walk(sub[tensor_id(t)], extents, tensor);
       double* const sums = own.sums.data();
       const E* const data = tensor.data_handle();
@@ -325,7 +449,7 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
       const std::int64_t sum_step = walk.global_stride();
       if (options_.on_non_finite != non_finite::skip_element) {
         walk.for_each([&](std::int64_t g, std::int64_t l, std::int64_t length) {
-          detail::accumulate(data + l, from_step, weight, sums + g, sum_step, length);
+          detail::accumulate(data + l, from_step, factor, sums + g, sum_step, length);
         });
         if (dense_) add_weight(sub, t, weight, {});
         return;
@@ -335,7 +459,7 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
         for (std::int64_t i = 0; i < length; ++i) {
           const E x = data[l + i * from_step];
           if (scalar_traits<E>::is_finite(x)) {
-            detail::accumulate(&x, 1, weight, sums + g + i * sum_step, 1, 1);
+            detail::accumulate(&x, 1, factor, sums + g + i * sum_step, 1, 1);
             continue;
           }
           ++report_.skipped_elements;

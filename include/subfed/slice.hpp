@@ -3,6 +3,7 @@
 #pragma once
 
 #include <subfed/detail/copy_stretch.hpp>
+#include <subfed/detail/float_mode.hpp>
 #include <subfed/detail/paired_walk.hpp>
 #include <subfed/selection.hpp>
 #include <subfed/tensor_view.hpp>
@@ -20,20 +21,23 @@ namespace subfed::inline v0 {
 /// Post      scatter(local, chosen, global) then changes nothing.
 /// Throws    error when a shape differs, when local has several indices for one element, or when
 ///           the two overlap in memory; nothing has been written then.
-/// Numerics  Bits are copied; NaN payloads stay.
+/// Numerics  Bits are copied; NaN payloads stay. Between different floating-point types elements are
+///           rounded once, to nearest, ties to even.
 /// Cost      Reads and writes each selected element once.
 template <class T = void, class Global, class Local>
 void slice(const Global& global, const selection& chosen, Local&& local) {
-  using element = detail::element_of_call_t<T, Global, Local>;
-  const tensor_view<const element> from = detail::source<element>(global);
-  const tensor_view<element> to = detail::destination<element>(std::forward<Local>(local));
+  using read = detail::convertible_element_t<T, Global, Local>;
+  using written = detail::convertible_element_t<T, Local, Global>;
+  const tensor_view<const read> from = detail::source<read>(global);
+  const tensor_view<written> to = detail::destination<written>(std::forward<Local>(local));
   detail::check_shape("slice", "global", chosen.name(), from.extents(), chosen.global_extents());
   detail::check_shape("slice", "local", chosen.name(), to.extents(), chosen.local_extents());
   detail::check_unique("slice", "local", chosen.name(), to);
   detail::check_apart("slice", chosen.name(), from, to);
 
   const detail::paired_walk walk(chosen, from, to);
-  const detail::placement where = detail::placement_of(to.size(), sizeof(element));
+  const detail::placement where = detail::placement_of(to.size(), sizeof(written));
+  const detail::float_mode mode;
   walk.for_each([&](std::int64_t g, std::int64_t l, std::int64_t length) {
     detail::copy_stretch(from.data_handle() + g, walk.global_stride(), to.data_handle() + l,
                          walk.local_stride(), length, where);

@@ -482,6 +482,20 @@ struct element_of_call {
 template <class Named, class... Vs>
 using element_of_call_t = typename element_of_call<Named, Vs...>::type;
 
+/// The element type of one tensor of a call: its own, else the one named, else the other tensor's.
+template <class Named, class V, class Other>
+struct element_beside {
+ private:
+  template <class W>
+  using own_of = typename view_traits<std::remove_cvref_t<W>>::element_type;
+  using fallback = std::conditional_t<std::is_void_v<Named>, own_of<Other>, Named>;
+
+ public:
+  using type = std::conditional_t<std::is_void_v<own_of<V>>, fallback, own_of<V>>;
+};
+template <class Named, class V, class Other>
+using element_beside_t = typename element_beside<Named, V, Other>::type;
+
 /// The destination of a verb as a view that writes.
 template <class T, class V>
 tensor_view<T> destination(V&& tensor) {

@@ -159,15 +159,29 @@ auto typed(const tensor_view<T>& view) {
   }
 }
 
-/// Throws unless both tensors have elements of one type.
-template <class T, class U>
-void check_same_type(const char* verb, const std::string& name, const tensor_view<T>& global,
-                     const tensor_view<U>& local) {
+/// What the elements of a view are.
+template <class T>
+element_format format_of_view(const tensor_view<T>& view) noexcept {
   if constexpr (std::is_void_v<T>) {
-    if (global.format() == local.format()) return;
+    return view.format();
+  } else {
+    static_cast<void>(view);
+    return format_of<std::remove_const_t<T>>();
+  }
+}
+
+/// Throws unless both tensors have elements of one type, or both floating-point numbers.
+template <class T, class U>
+void check_convertible(const char* verb, const std::string& name, const tensor_view<T>& global,
+                       const tensor_view<U>& local) {
+  if constexpr (std::is_void_v<T> || std::is_void_v<U>) {
+    const element_format expected = format_of_view(global);
+    const element_format found = format_of_view(local);
+    if (expected == found || (is_floating(expected) && is_floating(found))) return;
     fail(std::string("subfed: ") + verb + ": the local tensor '" + name +
-         "' has elements of type " + local.element_name() + ", expected " + global.element_name() +
-         " as in the global one");
+             "' has elements of type " + format_text(found) + ", expected " +
+             format_text(expected) + " as in the global one",
+         {.tensor = name});
   }
 }
 

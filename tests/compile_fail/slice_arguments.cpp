@@ -51,7 +51,8 @@ void use(const owner& global, owner& local, const untyped& unknown) {
   const subfed::tensor_view<float> writes = local;
   const subfed::tensor_view<const float> reads = global;
   std::vector<double> doubles(3);
-  const subfed::tensor_view<double> other(doubles.data(), {3});
+  std::vector<int> integers(3);
+  const subfed::tensor_view<int> other(integers.data(), {3});
 #if SUBFED_BAD == 1
   subfed::slice(global, chosen, reads);
 #elif SUBFED_BAD == 2
@@ -74,5 +75,6 @@ void use(const owner& global, owner& local, const untyped& unknown) {
   subfed::scatter(reads, chosen, writes);
   subfed::scatter_add(local, chosen, writes);
   subfed::scatter(other, chosen, other);
+  subfed::scatter(reads, chosen, subfed::tensor_view<double>(doubles.data(), {3}));
 #endif
 }

@@ -115,12 +115,15 @@ class average {
 ///
 /// Shapes    as subfed::average_cohort. All in memory of the current device.
 /// Post      Elements that no client holds with a positive weight keep their bits.
-/// Throws    as subfed::average_cohort; error for memory elsewhere, and for non_finite::refuse and
-///           skip_client, which need the elements before the launch; cuda_error. Nothing is launched
-///           then.
+/// Throws    as subfed::average_cohort; error for memory elsewhere, for weights outside 2^-400 to 2^400
+///           other than 0, and for non_finite::refuse and skip_client, which need the elements before
+///           the launch; cuda_error. Nothing is launched then. Updates have the element type of the
+///           global tensors.
 /// Numerics  The bits of subfed::average_cohort but for NaNs, whose sign and payload are the
 ///           device's: each element's sum and weight are doubles, added by one thread in the order of
-///           the clients' numbers, and rounded to T once. No atomics on floating point.
+///           the clients' numbers, and rounded to T once. No atomics on floating point. Not done on a
+///           device: wider numbers where doubles' sums or products leave the range of double, and
+///           counting of results that are too large for T.
 /// Cost      Reads each element of the updates once, writes each held global element once.
 template <class T>
 average<detail::kernel_element_t<T>> prepare_average(

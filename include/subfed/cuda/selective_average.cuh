@@ -27,9 +27,22 @@
 
 namespace subfed::inline v0::cuda {
 
+namespace detail {
+
+/// sums[i] = -0, what every number is added to without a trace.
+static __global__ void clear_kernel(double* sums, const std::int64_t size) {
+  const std::int64_t step = std::int64_t{gridDim.x} * blockDim.x;
+  for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < size; i += step) {
+    sums[i] = -0.0;
+  }
+}
+
+}  // namespace detail
+
 /// subfed::selective_average on tensors in device memory: updates come one by one and are not kept.
 ///
-/// Numerics  The bits of subfed::selective_average for the same calls in the same order, but for NaNs.
+/// Numerics  The bits of subfed::selective_average for the same calls in the same order, but for NaNs
+///           and for doubles whose sums or products leave the range of double.
 /// Cost      8 bytes of device memory a parameter, and one submodel for each different set of nodes.
 template <class T>
 class selective_average {
@@ -59,11 +72,18 @@ class selective_average {
     }
   }
 
-  /// Sets the sums to zero, in the order of the stream, and forgets all updates.
+  /// Sets the sums to nothing (-0), in the order of the stream, and forgets all updates.
   void clear(cudaStream_t stream) {
-    detail::check(
-        cudaMemsetAsync(sums_, 0, static_cast<std::size_t>(model_.size()) * sizeof(double), stream),
-        "cudaMemsetAsync");
+    if (model_.size() != 0) {
+      std::int64_t size = model_.size();
+      const auto blocks = (std::min)((size + detail::threads_a_block - 1) / detail::threads_a_block,
+                                     std::int64_t{4096});
+      void* arguments[] = {&sums_, &size};
+      detail::check(cudaLaunchKernel(reinterpret_cast<const void*>(&detail::clear_kernel),
+                                     dim3(static_cast<unsigned>(blocks)),
+                                     dim3(detail::threads_a_block), arguments, 0, stream),
+                    "cudaLaunchKernel");
+    }
     entries_.clear();
     seen_.clear();
     cohort_weight_ = 0;
@@ -81,6 +101,7 @@ class selective_average {
     using E = detail::kernel_element_t<T>;
     if (!cleared_) subfed::detail::fail("subfed: cuda: an average is added to before clear()");
     subfed::detail::check_update(model_, sub, tensors, weight);
+    detail::check_device_weight(sub, weight);
     check_round(sub);
     subfed::detail::check_total_weight(cohort_weight_ + weight);
     detail::check_on_device("cuda::average", "client", model_, tensors, detail::current_device());

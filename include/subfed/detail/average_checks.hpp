@@ -39,11 +39,11 @@ void check_update(const model& net, const submodel& sub, const tensor_views<cons
   }
 }
 
-template <class T>
-void check_same_types(const char* verb, const model& net, const tensor_views<T>& globals,
-                      const tensor_views<const T>& tensors) {
+template <class T, class U>
+void check_convertible(const char* verb, const model& net, const tensor_views<T>& globals,
+                       const tensor_views<const U>& tensors) {
   for (std::size_t t = 0; t < globals.size(); ++t) {
-    check_same_type(verb, net.tensors()[t].name, globals[t], tensors[t]);
+    check_convertible(verb, net.tensors()[t].name, globals[t], tensors[t]);
   }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// The inner loops of averaging. Each element's products and sums are rounded one by one, in double
 /// and in the order given, in all of them: which loop an element goes through never shows in its
-/// bits.
+/// bits. Sums start from -0, to which every number is added without a trace; 0 would make 0 of -0.
 #pragma once
 
 #include <subfed/config.hpp>
@@ -57,12 +57,12 @@ struct stream {
 struct divider {
   double weight;
   double reciprocal;
-  bool exact;  ///< weight is a power of two far from the ends of the range
+  bool exact;  ///< weight is a power of two that has a reciprocal
 
   explicit divider(double w) noexcept : weight(w), reciprocal(1 / w) {
     const auto bits = std::bit_cast<std::uint64_t>(w);
     const auto exponent = bits >> 52;
-    exact = (bits & 0xFFFFFFFFFFFFFu) == 0 && exponent > 1023 - 64 && exponent < 1023 + 64;
+    exact = (bits & 0xFFFFFFFFFFFFFu) == 0 && exponent > 0 && exponent < 2 * 1023;
   }
 };
 
@@ -143,13 +143,13 @@ class stream_group {
     }
   }
 
-  /// sums[i] = (First ? 0 : sums[i]) + the streams' sum at i.
+  /// sums[i] = (First ? -0 : sums[i]) + the streams' sum at i.
   template <bool First>
   void add(double* SUBFED_RESTRICT sums, std::int64_t length) const noexcept {
-    for (std::int64_t i = 0; i < length; ++i) sums[i] = total(First ? 0.0 : sums[i], i, all);
+    for (std::int64_t i = 0; i < length; ++i) sums[i] = total(First ? -0.0 : sums[i], i, all);
   }
 
-  /// out[i] = ((sums ? sums[i] : 0) + the streams' sum at i) / weight.
+  /// out[i] = ((sums ? sums[i] : -0) + the streams' sum at i) / weight.
   void mean(const double* SUBFED_RESTRICT sums, const divider& by, T* SUBFED_RESTRICT out,
             std::int64_t length) const noexcept {
 #if defined(__SSE2__)
@@ -165,7 +165,7 @@ class stream_group {
     };
     const auto from = [&](auto&& divided) {
       if (sums == nullptr) {
-        loop([](std::int64_t) { return 0.0; }, divided);
+        loop([](std::int64_t) { return -0.0; }, divided);
       } else {
         loop([sums](std::int64_t i) { return sums[i]; }, divided);
       }
@@ -187,8 +187,8 @@ class stream_group {
     std::int64_t i = 0;
     const auto loop = [&](auto&& divided) {
       for (; i + lanes <= length; i += lanes) {
-        __m128d low = _mm_setzero_pd();
-        __m128d high = _mm_setzero_pd();
+        __m128d low = _mm_set1_pd(-0.0);
+        __m128d high = low;
         add_lanes(low, high, i, all);
         _mm_storeu_ps(out + i,
                       _mm_movelh_ps(_mm_cvtpd_ps(divided(low)), _mm_cvtpd_ps(divided(high))));
@@ -200,7 +200,7 @@ class stream_group {
       loop([weight = _mm_set1_pd(by.weight)](__m128d x) { return _mm_div_pd(x, weight); });
     }
     for (; i < length; ++i) {
-      const double sum = total(0.0, i, all);
+      const double sum = total(-0.0, i, all);
       out[i] = scalar_traits<T>::store(by.exact ? sum * by.reciprocal : sum / by.weight);
     }
   }

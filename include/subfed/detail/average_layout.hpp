@@ -2,6 +2,7 @@
 /// How the loops of an average go through one global tensor and its holders' tensors.
 #pragma once
 
+#include <subfed/detail/any_element.hpp>
 #include <subfed/selection.hpp>
 #include <subfed/tensor_view.hpp>
 
@@ -11,17 +12,18 @@
 #include <cstdint>
 #include <cstdlib>
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace subfed::inline v0::detail {
 
-/// One client's part in the average of one tensor.
+/// One client's part in the average of one tensor. T: the type of its elements, or any_element.
 template <class T>
 struct participant {
   double weight;
   std::size_t shape;                                ///< number of its dimensions in the layout
-  const T* data = nullptr;                          ///< null: the sums have it already
+  element_pointer_t<T> data = {};                   ///< null: the sums have it already
   std::array<std::int64_t, max_rank> strides = {};  ///< of data
 };
 
@@ -56,7 +58,8 @@ template <class T>
 class average_layout {
  public:
   /// shapes: the different selections of the participants, dimension by dimension.
-  average_layout(const tensor_view<T>& global,
+  template <class Global>
+  average_layout(const tensor_view<Global>& global,
                  std::span<const std::vector<selected_dimension>> shapes,
                  std::vector<participant<T>> participants)
       : participants_(std::move(participants)) {
@@ -77,7 +80,7 @@ class average_layout {
     for (std::size_t p = 0; p < participants_.size(); ++p) {
       contiguous_ = contiguous_ && (participants_[p].data == nullptr || inner.strides[p] == 1);
     }
-    if (contiguous_) find_node_holders();
+    if (contiguous_ && !std::is_same_v<T, any_element>) find_node_holders();
   }
 
   std::span<const average_level> levels() const noexcept { return levels_; }

@@ -3,8 +3,11 @@
 #pragma once
 
 #include <subfed/config.hpp>
+#include <subfed/scalar.hpp>
+#include <subfed/tensor_view.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -86,5 +89,70 @@ void copy_stretch(const T* from, std::int64_t from_stride, T* to, std::int64_t t
     }
   }
 }
+
+/// The same with a conversion between floating-point types, rounded once.
+template <class From, class To>
+void copy_stretch(const From* from, std::int64_t from_stride, To* to, std::int64_t to_stride,
+                  std::int64_t length, placement) noexcept {
+  const auto converted = [](From x) {
+    return scalar_traits<To>::store(scalar_traits<From>::load(x));
+  };
+  if (from_stride != 1 || to_stride != 1) {
+    for (std::int64_t i = 0; i < length; ++i) to[i * to_stride] = converted(from[i * from_stride]);
+  } else {
+    for (std::int64_t i = 0; i < length; ++i) to[i] = converted(from[i]);
+  }
+}
+
+/// a + b as a double whose last bit says that something was cut off: rounded again to a narrower type
+/// it is what the exact sum would be.
+inline double sum_to_round(double a, double b) noexcept {
+  const double sum = a + b;
+  const double part = sum - a;
+  const double error = (a - (sum - part)) + (b - part);
+  const auto bits = std::bit_cast<std::uint64_t>(sum);
+  constexpr std::uint64_t exponent = 0x7FF0000000000000u;
+  if ((bits & exponent) == exponent || !(error != 0) || (bits & 1) != 0) return sum;
+  const bool further = (error > 0) == (sum > 0);
+  return std::bit_cast<double>(further ? bits + 1 : bits - 1);
+}
+
+/// to[i to_stride] += from[i from_stride], in the element type; of half types and of different ones
+/// the exact sum is rounded once.
+template <class From, class To>
+void add_stretch(const From* from, std::int64_t from_stride, To* to, std::int64_t to_stride,
+                 std::int64_t length) {
+  for (std::int64_t i = 0; i < length; ++i) {
+    To& sum = to[i * to_stride];
+    if constexpr (!std::is_same_v<From, To>) {
+      const double a = scalar_traits<To>::load(sum);
+      const double b = scalar_traits<From>::load(from[i * from_stride]);
+      sum = scalar_traits<To>::store(std::is_same_v<To, double> ? a + b : sum_to_round(a, b));
+    } else if constexpr (requires { sum += from[i]; }) {
+      sum = static_cast<To>(sum + from[i * from_stride]);
+    } else {
+      using traits = scalar_traits<To>;
+      sum = traits::store(traits::load(sum) + traits::load(from[i * from_stride]));
+    }
+  }
+}
+
+/// The element types of two tensors of one call, which are one or are converted.
+template <class Named, class V, class Other>
+struct convertible_element {
+  static_assert(viewable<V> && viewable<Other>,
+                "subfed: not a tensor that subfed knows: include its header from subfed/adapt/, "
+                "specialise subfed::view_traits, or make a tensor_view (lazy expressions of Eigen "
+                "and xtensor have no elements yet: evaluate them first)");
+  using type = element_beside_t<Named, V, Other>;
+  using other = element_beside_t<Named, Other, V>;
+  static_assert(!std::is_void_v<type>,
+                "subfed: the element type is known at run time only: name it, as in "
+                "slice<float>(...)");
+  static_assert(std::is_same_v<type, other> || (averageable<type> && averageable<other>),
+                "subfed: the tensors of one call differ in element type");
+};
+template <class Named, class V, class Other>
+using convertible_element_t = typename convertible_element<Named, V, Other>::type;
 
 }  // namespace subfed::inline v0::detail

@@ -22,6 +22,11 @@ struct element_format {
   friend bool operator==(const element_format&, const element_format&) = default;
 };
 
+/// Whether elements are floating-point numbers, which are converted to one another.
+constexpr bool is_floating(element_format format) noexcept {
+  return format.kind == number_kind::floating || format.kind == number_kind::brain;
+}
+
 template <class T>
 inline constexpr int own_mantissa_bits = 0;
 template <int MantissaBits>

@@ -3,8 +3,12 @@
 #pragma once
 
 #include <subfed/average_options.hpp>
+#include <subfed/detail/any_element.hpp>
+#include <subfed/detail/average_checks.hpp>
 #include <subfed/detail/average_layout.hpp>
+#include <subfed/detail/average_scale.hpp>
 #include <subfed/detail/dense_average.hpp>
+#include <subfed/detail/float_mode.hpp>
 #include <subfed/detail/holder_list.hpp>
 #include <subfed/detail/integer_merge.hpp>
 #include <subfed/detail/tensor_average.hpp>
@@ -19,12 +23,14 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace subfed::inline v0::detail {
 
-/// A client as the average of a whole model sees it. T: the element type of all tensors, or void.
+/// A client as the average of a whole model sees it. T: the element type of all of its tensors, or
+/// void.
 template <class T>
 struct member {
   const submodel* sub;
@@ -38,6 +44,8 @@ struct tensor_state {
   const double* weights = nullptr;  ///< null while the members have them
   std::span<const exclusion> exclusions = {};
   const integer_merge* integers = nullptr;
+  std::int64_t exponent = 0;  ///< the sums are 2 to its power times what they stand for
+  double largest = 0;         ///< the largest number of the types of what was added
 };
 
 /// The different submodels of a cohort, and which of them each member has.
@@ -71,63 +79,96 @@ inline std::vector<selected_dimension> dimensions_of(const submodel& sub, std::s
   return out;
 }
 
-/// The loops over tensor number t, whose elements are E.
-template <class E, class T>
-average_layout<E> layout_of(const tensor_view<E>& global, std::size_t t,
-                            std::span<const member<T>> members,
-                            const distinct_submodels& distinct) {
-  std::vector<std::vector<selected_dimension>> shapes;
-  for (const submodel* sub : distinct.all) shapes.push_back(dimensions_of(*sub, t));
-  std::vector<participant<E>> participants;
+/// The members' parts in tensor number t. From: the type of its elements, or any_element.
+template <class From, class T>
+std::vector<participant<From>> participants_of(std::size_t t, std::span<const member<T>> members,
+                                               const distinct_submodels& distinct) {
+  std::vector<participant<From>> out;
   for (std::size_t m = 0; m < members.size(); ++m) {
-    participant<E> p{members[m].weight, distinct.of_member[m]};
+    participant<From> p{members[m].weight, distinct.of_member[m]};
     if (members[m].tensors != nullptr) {
-      const tensor_view<const E> tensor = typed<E>((*members[m].tensors)[t]);
-      p.data = tensor.data_handle();
-      std::copy(tensor.strides().begin(), tensor.strides().end(), p.strides.begin());
+      with_type((*members[m].tensors)[t], [&]<class E>(const tensor_view<const E>& tensor) {
+        if constexpr (std::is_same_v<From, E> ||
+                      (std::is_same_v<From, any_element> && averageable<E>)) {
+          p.data = element_pointer<From>::from(tensor.data_handle());
+        }
+        std::copy(tensor.strides().begin(), tensor.strides().end(), p.strides.begin());
+      });
     }
-    participants.push_back(p);
+    out.push_back(p);
   }
-  return {global, shapes, std::move(participants)};
+  return out;
 }
 
-/// What one part of the work wrote and left out.
-struct part_report {
-  std::int64_t held = 0;
-  std::int64_t skipped = 0;
-};
+/// Whether all members have the elements of tensor number t in the type E.
+template <class E, class T>
+bool all_have_type(std::size_t t, std::span<const member<T>> members) {
+  return std::all_of(members.begin(), members.end(), [&](const member<T>& m) {
+    if (m.tensors == nullptr) return true;
+    return with_type((*m.tensors)[t],
+                     []<class F>(const tensor_view<const F>&) { return std::is_same_v<E, F>; });
+  });
+}
 
 /// A tensor's average, to be run in parts.
 struct tensor_job {
   std::int64_t slabs;
   std::int64_t slabs_a_part;
-  std::function<part_report(std::int64_t begin, std::int64_t end)> run;
+  std::function<part_report(std::int64_t begin, std::int64_t end, pass does)> run;
+  bool may_overflow = false;  ///< results may be too large for the global tensor's type
+  std::size_t tensor = 0;
 };
 
-template <class E, class T>
+/// From: the type of all members' elements, or any_element.
+template <class From, class E, class T>
 tensor_job floating_job(const tensor_view<E>& global, std::size_t t,
                         std::span<const member<T>> members, const distinct_submodels& distinct,
-                        const average_terms& terms) {
+                        average_terms terms) {
   constexpr std::int64_t part_elements = 1 << 18;
+  std::vector<participant<From>> participants = participants_of<From>(t, members, distinct);
+  double largest = terms.largest;
+  for (const auto& p : participants) {
+    if (!(p.data == nullptr)) largest = (std::max)(largest, largest_at(p.data));
+  }
+  std::vector<double> weights;
+  for (const auto& p : participants) weights.push_back(p.weight);
+  const weight_scale scale = terms.sums == nullptr ? scale_of(weights, is_far_reaching(largest))
+                                                   : weight_scale{terms.weights_exponent};
+  terms.wide = scale.wide;
+  if (scale.exponent != 0) {
+    terms.cohort_weight = scaled(terms.cohort_weight, scale.exponent);
+    for (auto& p : participants) p.weight = scaled(p.weight, scale.exponent);
+  }
+  std::vector<std::vector<selected_dimension>> shapes;
+  for (const submodel* sub : distinct.all) shapes.push_back(dimensions_of(*sub, t));
   const auto layout =
-      std::make_shared<const average_layout<E>>(layout_of(global, t, members, distinct));
+      std::make_shared<const average_layout<From>>(global, shapes, std::move(participants));
   const std::int64_t a_slab = global.size() / layout->slabs();
   return {layout->slabs(), (std::max)(part_elements / a_slab, std::int64_t{1}),
-          [global, layout, terms](std::int64_t begin, std::int64_t end) {
-            tensor_average<E> average(global.data_handle(), *layout, terms);
+          [global, layout, terms](std::int64_t begin, std::int64_t end, pass does) {
+            average_terms own = terms;
+            own.does = does;
+            tensor_average<E, From> average(global.data_handle(), *layout, own);
             average.run(begin, end);
-            return part_report{average.held(), average.skipped()};
-          }};
+            return average.report();
+          },
+          !terms.is_plain() || largest > largest_of<E>()};
 }
 
 template <class E>
-tensor_job dense_job(const tensor_view<E>& global, const average_terms& terms) {
+tensor_job dense_job(const tensor_view<E>& global, average_terms terms) {
   constexpr std::int64_t part_elements = 1 << 18;
   const std::int64_t slabs = global.rank() == 0 ? 1 : global.extent(0);
+  if (terms.weights_exponent != 0) {
+    terms.cohort_weight = scaled(terms.cohort_weight, terms.weights_exponent);
+  }
   return {slabs, (std::max)(part_elements / (global.size() / slabs), std::int64_t{1}),
-          [global, terms](std::int64_t begin, std::int64_t end) {
-            return part_report{dense_average(global, terms, begin, end), 0};
-          }};
+          [global, terms](std::int64_t begin, std::int64_t end, pass does) {
+            average_terms own = terms;
+            own.does = does;
+            return dense_average(global, own, begin, end);
+          },
+          !terms.is_plain() || terms.largest > largest_of<E>()};
 }
 
 /// Throws  error when a sum does not fit.
@@ -140,22 +181,45 @@ tensor_job integer_job(const tensor_view<E>& global, const model& net, std::size
   if (before != nullptr) *merged = *before;
   for (const member<T>& m : members) {
     if (m.tensors == nullptr) continue;
-    merged->add(rule, (*m.sub)[tensor_id(t)], info.extents, typed<E>((*m.tensors)[t]));
+    with_type((*m.tensors)[t], [&]<class F>(const tensor_view<const F>& tensor) {
+      if constexpr (std::is_same_v<E, F>) {
+        merged->add(rule, (*m.sub)[tensor_id(t)], info.extents, tensor);
+      }
+    });
   }
   merged->template check<E>(info.name);
-  return {1, 1, [global, merged](std::int64_t, std::int64_t) {
-            return part_report{merged->write(global), 0};
+  return {1, 1, [global, merged](std::int64_t, std::int64_t, pass) {
+            return part_report{merged->write(global)};
           }};
 }
 
-/// Averages all tensors and counts in the report. states: empty, or one for each tensor.
+/// The average of a tensor of floating-point numbers.
+template <class E, class T>
+tensor_job averaging_job(const tensor_view<E>& global, std::size_t t,
+                         std::span<const member<T>> members, const distinct_submodels& distinct,
+                         const average_terms& terms) {
+  if (terms.weights != nullptr) return dense_job(global, terms);
+  if constexpr (std::is_void_v<T> || std::is_same_v<T, E>) {
+    if (std::is_same_v<T, E> || all_have_type<E>(t, members)) {
+      return floating_job<E>(global, t, members, distinct, terms);
+    }
+  }
+  if constexpr (!std::is_same_v<T, E>) {
+    return floating_job<any_element>(global, t, members, distinct, terms);
+  }
+}
+
+/// Averages all tensors and counts in the report. states: empty, or one for each tensor. T: the type
+/// of the global tensors' elements, U: of the members'; each may be void.
 ///
-/// Throws  error when a sum of integers does not fit, before the first write.
-template <class T, executor Executor>
+/// Throws  error when a sum of integers does not fit, and for a result that is too large for its type
+///         under non_finite::refuse; before the first write.
+template <class T, class U, executor Executor>
 void average_model(const model& net, const tensor_views<T>& globals,
-                   std::span<const member<T>> members, std::span<const tensor_state> states,
+                   std::span<const member<U>> members, std::span<const tensor_state> states,
                    const average_options& options, double cohort_weight, average_report& report,
                    Executor&& run_by) {
+  const float_mode mode;
   struct part {
     std::size_t job;
     std::int64_t begin, end;  // slabs
@@ -177,14 +241,13 @@ void average_model(const model& net, const tensor_views<T>& globals,
       counted.unheld += global.size();
       if (members.empty() && state.weights == nullptr) return;
       if constexpr (averageable<E>) {
-        const average_terms terms{state.sums, state.weights, state.exclusions, options,
-                                  cohort_weight};
-        jobs.push_back(state.weights != nullptr
-                           ? dense_job(global, terms)
-                           : floating_job(global, t, members, distinct, terms));
+        const average_terms terms{state.sums,    state.weights, state.exclusions, options,
+                                  cohort_weight, state.largest, state.exponent};
+        jobs.push_back(averaging_job(global, t, members, distinct, terms));
       } else {
         jobs.push_back(integer_job(global, net, t, members, state.integers, options.integers));
       }
+      jobs.back().tensor = t;
     });
   }
 
@@ -194,14 +257,33 @@ void average_model(const model& net, const tensor_views<T>& globals,
       parts.push_back({j, begin, (std::min)(begin + jobs[j].slabs_a_part, jobs[j].slabs), {}});
     }
   }
-  run_by.parallel_for(static_cast<std::int64_t>(parts.size()), [&](std::int64_t i) {
-    part& p = parts[static_cast<std::size_t>(i)];
-    p.report = jobs[p.job].run(p.begin, p.end);
-  });
+  const auto run = [&](pass does) {
+    run_by.parallel_for(static_cast<std::int64_t>(parts.size()), [&](std::int64_t i) {
+      const float_mode of_thread;
+      part& p = parts[static_cast<std::size_t>(i)];
+      const tensor_job& job = jobs[p.job];
+      if (does == pass::writes || job.may_overflow) p.report = job.run(p.begin, p.end, does);
+    });
+  };
+  const auto may_overflow = [](const tensor_job& job) { return job.may_overflow; };
+  if (options.on_non_finite == non_finite::refuse &&
+      std::any_of(jobs.begin(), jobs.end(), may_overflow)) {
+    run(pass::rehearses);
+    for (const part& p : parts) {
+      if (p.report.overflowed == 0) continue;
+      const auto& info = net.tensors()[jobs[p.job].tensor];
+      fail("subfed: average: the average of tensor '" + info.name + "' at global element " +
+               index_text(p.report.first_overflow, info.extents) +
+               " is too large for the tensor's type",
+           {.tensor = info.name});
+    }
+  }
+  run(pass::writes);
   for (const part& p : parts) {
     counted.held += p.report.held;
     counted.unheld -= p.report.held;
     counted.skipped_elements += p.report.skipped;
+    counted.overflowed += p.report.overflowed;
   }
   report = counted;
 }

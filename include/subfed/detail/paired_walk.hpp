@@ -3,7 +3,6 @@
 /// pairs, in stretches as long as their layouts allow.
 #pragma once
 
-#include <subfed/scalar.hpp>
 #include <subfed/selection.hpp>
 
 #include <algorithm>
@@ -178,21 +177,5 @@ class paired_walk {
   std::int64_t local_start_ = 0;
   bool empty_ = false;
 };
-
-/// to[i to_stride] += from[i from_stride], in the element type (of half types: in the accumulator,
-/// rounded once).
-template <class T>
-void add_stretch(const T* from, std::int64_t from_stride, T* to, std::int64_t to_stride,
-                 std::int64_t length) {
-  for (std::int64_t i = 0; i < length; ++i) {
-    T& sum = to[i * to_stride];
-    if constexpr (requires { sum += from[i]; }) {
-      sum = static_cast<T>(sum + from[i * from_stride]);
-    } else {
-      using traits = scalar_traits<T>;
-      sum = traits::store(traits::load(sum) + traits::load(from[i * from_stride]));
-    }
-  }
-}
 
 }  // namespace subfed::inline v0::detail

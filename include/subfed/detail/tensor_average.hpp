@@ -4,9 +4,11 @@
 #pragma once
 
 #include <subfed/average_options.hpp>
+#include <subfed/detail/any_element.hpp>
 #include <subfed/detail/average_kernels.hpp>
 #include <subfed/detail/average_layout.hpp>
 #include <subfed/detail/average_terms.hpp>
+#include <subfed/detail/wide_number.hpp>
 #include <subfed/scalar.hpp>
 #include <subfed/tensor_view.hpp>
 
@@ -16,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -29,14 +32,27 @@ namespace subfed::inline v0::detail {
 /// the other to a tile of sums that stays in the L1 cache, and weights are kept a unit at a time:
 /// the elements of a merged inner dimension (the kernel of a convolution) share one.
 ///
+/// Clients' elements of other types (From: any_element) are converted on their way into the tile.
+///
+/// Doubles can be so large or small that a sum or a product leaves the range of double. Weights have
+/// been scaled so that nothing gets too small; where a result is not finite, the element is averaged
+/// again, carefully, in numbers whose exponents have no bounds.
+///
 /// One object serves one thread; the layout is shared.
-template <class T>
+template <class T, class From = T>
 class tensor_average {
  public:
-  tensor_average(T* global, const average_layout<T>& layout, const average_terms& terms)
+  tensor_average(T* global, const average_layout<From>& layout, const average_terms& terms)
       : global_(global), layout_(layout), terms_(terms), holders_(layout.levels().size()) {
     plain_ = terms.is_plain();
-    if (plain_ && !layout.nodes().empty() && !skips_elements() && terms_.exclusions.empty()) {
+    double largest = terms.largest;
+    for (const auto& p : layout.participants()) {
+      if (!(p.data == nullptr)) largest = (std::max)(largest, largest_at(p.data));
+    }
+    checked_ = !plain_ || largest > largest_of<T>();
+    mended_ = !checked_ && is_far_reaching(largest);
+    if (plain_ && !is_mixed && !layout.nodes().empty() && !skips_elements() &&
+        terms_.exclusions.empty()) {
       prepare_nodes();
     }
   }
@@ -52,13 +68,13 @@ class tensor_average {
     }
   }
 
-  std::int64_t held() const noexcept { return held_; }
-  std::int64_t skipped() const noexcept { return skipped_; }
+  const part_report& report() const noexcept { return report_; }
 
  private:
+  static constexpr bool is_mixed = std::is_same_v<From, any_element>;
   /// 16-bit types are widened and narrowed in loops of their own: compilers make vector instructions
-  /// of those, but not of all at once.
-  static constexpr bool convert_apart = sizeof(T) == 2;
+  /// of those, but not of all at once. So are types that are known at run time.
+  static constexpr bool convert_apart = sizeof(T) == 2 || is_mixed;
   static constexpr std::int64_t tile = 1024;  // doubles: 8 KiB of sums and at most 8 KiB of weights
 
   struct holder {
@@ -76,7 +92,7 @@ class tensor_average {
   struct segment_part {
     std::size_t holder;
     std::int64_t offset;
-    const T* data;  // of the participant
+    element_pointer_t<From> data;  // of the participant
     double weight;
   };
 
@@ -115,9 +131,20 @@ class tensor_average {
   void row(std::int64_t global_offset, std::int64_t sum_offset, std::int64_t begin,
            std::int64_t end) {
     const std::vector<holder>& holders = holders_.back();
-    if (!dividers_.empty() && inner().unit == 9) {
-      node_by_node_mean<9>(holders, global_offset, begin, end);
+    row_global_ = global_offset;
+    row_sum_ = sum_offset;
+    if (terms_.wide) {
+      for (std::int64_t i = begin * inner().unit; i < end * inner().unit; ++i) {
+        report_.held += careful(i) ? 1 : 0;
+      }
       return;
+    }
+    if constexpr (!is_mixed) {
+      if (!dividers_.empty() && inner().unit == 9) {
+        node_by_node_mean<9>(holders, global_offset, begin, end);
+        mend(begin * 9, end * 9);
+        return;
+      }
     }
     if (find_segments(holders)) {
       for (const segment& s : segments_) {
@@ -210,9 +237,8 @@ class tensor_average {
   void segment_mean(const std::vector<holder>& holders, const segment& s,
                     std::int64_t global_offset, std::int64_t sum_offset, std::int64_t from,
                     std::int64_t to) {
-    held_ += to - from;
-    T* const out = global_ + global_offset + from * inner().global_stride;
-    if (!plain_ || !layout_.contiguous() || convert_apart) {
+    report_.held += to - from;
+    if (checked_ || !layout_.contiguous() || convert_apart) {
       for (std::int64_t b = from; b < to; b += tile) {
         const std::int64_t length = (std::min)(to - b, tile);
         start_tile(sum_offset + b * inner().sum_stride, length);
@@ -220,14 +246,33 @@ class tensor_average {
           const segment_part& part = parts_[s.first_part + k];
           const auto& p = layout_.participants()[holders[part.holder].participant];
           const std::int64_t stride = inner().strides[holders[part.holder].participant];
-          accumulate(p.data + holders[part.holder].offset + part.offset + (b - s.begin) * stride,
+          accumulate(p.data + (holders[part.holder].offset + part.offset + (b - s.begin) * stride),
                      stride, p.weight, sums_.data(), 1, length);
         }
-        write(out + (b - from) * inner().global_stride, sums_.data(), s.by.weight, length);
+        write(b, sums_.data(), s.by.weight, length);
+        mend(b, b + length);
       }
       return;
     }
+    if constexpr (!convert_apart) {
+      if (!mended_) {
+        contiguous_mean(holders, s, global_offset, sum_offset, from, to);
+        return;
+      }
+      constexpr std::int64_t part = 4 * tile;  // is still in the cache when it is looked through
+      for (std::int64_t b = from; b < to; b += part) {
+        const std::int64_t until = (std::min)(b + part, to);
+        contiguous_mean(holders, s, global_offset, sum_offset, b, until);
+        mend(b, until);
+      }
+    }
+  }
 
+  /// The same without conversions and options, where everything lies in a row.
+  void contiguous_mean(const std::vector<holder>& holders, const segment& s,
+                       std::int64_t global_offset, std::int64_t sum_offset, std::int64_t from,
+                       std::int64_t to) {
+    T* const out = global_ + global_offset + from;
     if (terms_.sums != nullptr) {
       const double* const sums = terms_.sums + sum_offset + from;
       if (s.by.exact) {
@@ -320,7 +365,7 @@ class tensor_average {
         }
         divide_unit<U>(sums, divider(weight), out);
       }
-      held_ += U;
+      report_.held += U;
     }
   }
 
@@ -345,13 +390,14 @@ class tensor_average {
     if (!terms_.exclusions.empty()) exclude(holders, sum_offset, begin * unit, end * unit);
 
     T* const out = global_ + global_offset + begin * unit * inner().global_stride;
-    if (fast && unit == 1) {
-      held_ += divide_each(sums_.data(), weights_.data(), out, end - begin);
-    } else if (fast && unit == 9) {
+    if (fast && !checked_ && unit == 1) {
+      report_.held += divide_each(sums_.data(), weights_.data(), out, end - begin);
+    } else if (fast && !checked_ && unit == 9) {
       divide_units<9>(out, end - begin);
     } else {
-      write_units(out, weight_unit, (end - begin) * unit);
+      write_units(begin * unit, weight_unit, (end - begin) * unit);
     }
+    mend(begin * unit, end * unit);
   }
 
   /// Adds what the holders have of the nodes begin .. end-1 to the tile. U: the unit of a contiguous
@@ -371,14 +417,15 @@ class tensor_average {
         const std::int64_t from = (std::max)(r->first, begin);
         const std::int64_t length = (std::min)(r->first + r->length, end) - from;
         double* const sums = sums_.data() + (from - begin) * unit;
-        const T* const data =
-            p.data == nullptr ? nullptr
-                              : p.data + h.offset + (r->position + from - r->first) * unit * stride;
+        element_pointer_t<From> data{};
+        if (!(p.data == nullptr)) {
+          data = p.data + (h.offset + (r->position + from - r->first) * unit * stride);
+        }
         if (U == 0 && skips_elements()) {
           add_finite(data, stride, p.weight, (from - begin) * unit, length * unit);
           continue;
         }
-        if (data != nullptr) {
+        if (!(data == nullptr)) {
           if constexpr (U != 0) {
             accumulate_units<U>(data, p.weight, sums, length);
           } else {
@@ -401,14 +448,14 @@ class tensor_average {
       if (!(weight > 0)) continue;
       if (weight != by.weight) by = divider(weight);
       divide_unit<U>(sums_.data() + n * U, by, out + n * U);
-      held_ += U;
+      report_.held += U;
     }
   }
 
-  /// Zeros, or the sums that were there before.
+  /// Nothing (-0), or the sums that were there before.
   void start_tile(std::int64_t sum_offset, std::int64_t length) {
     if (terms_.sums == nullptr) {
-      std::fill_n(sums_.data(), length, 0.0);
+      std::fill_n(sums_.data(), length, -0.0);
       return;
     }
     for (std::int64_t i = 0; i < length; ++i) {
@@ -416,16 +463,15 @@ class tensor_average {
     }
   }
 
-  void add_finite(const T* data, std::int64_t stride, double weight, std::int64_t at,
+  void add_finite(element_pointer_t<From> data, std::int64_t stride, double weight, std::int64_t at,
                   std::int64_t length) {
-    using traits = scalar_traits<T>;
     for (std::int64_t i = 0; i < length; ++i) {
-      const T x = data[i * stride];
-      if (!traits::is_finite(x)) {
-        ++skipped_;
+      const double x = load_at(data + i * stride);
+      if (!is_finite_double(x)) {
+        ++report_.skipped;
         continue;
       }
-      sums_[static_cast<std::size_t>(at + i)] += rounded_product(weight, traits::load(x));
+      sums_[static_cast<std::size_t>(at + i)] += rounded_product(weight, x);
       weights_[static_cast<std::size_t>(at + i)] += weight;
     }
   }
@@ -455,25 +501,31 @@ class tensor_average {
     }
   }
 
-  /// Elements with one weight for each unit, in the tile; those without weight keep their bits.
-  void write_units(T* out, std::int64_t unit, std::int64_t length) {
-    const std::int64_t stride = inner().global_stride;
+  /// Elements of the row from `first` on, with one weight for each unit, in the tile; those without
+  /// weight keep their bits.
+  void write_units(std::int64_t first, std::int64_t unit, std::int64_t length) {
     for (std::int64_t i = 0; i < length; i += unit) {
       const double weight = weights_[static_cast<std::size_t>(i / unit)];
       if (!(weight > 0)) continue;
-      held_ += unit;
-      write(out + i * stride, sums_.data() + i, weight, unit);
+      report_.held += unit;
+      write(first + i, sums_.data() + i, weight, unit);
     }
   }
 
-  /// out[i] = new value from sums[i] and the holders' weight.
-  void write(T* out, const double* sums, double weight, std::int64_t length) {
+  /// Elements of the row from `first` on: new values from sums[i] and the holders' weight.
+  void write(std::int64_t first, const double* sums, double weight, std::int64_t length) {
     using traits = scalar_traits<T>;
     const std::int64_t stride = inner().global_stride;
-    if (!plain_) {
+    T* const out = global_ + row_global_ + first * stride;
+    if (checked_) {
       for (std::int64_t i = 0; i < length; ++i) {
-        T& element = out[i * stride];
-        element = traits::store(combined(terms_, sums[i], weight, traits::load(element)));
+        const double old = plain_ ? 0 : traits::load(out[i * stride]);
+        const double value = plain_ ? sums[i] / weight : combined(terms_, sums[i], weight, old);
+        if (!is_finite_double(value) || (!plain_ && loses_old(terms_, weight, old))) {
+          again(first + i);
+        } else {
+          put(first + i, value);
+        }
       }
     } else if (stride == 1) {
       for (std::int64_t i = 0; i < length; ++i) out[i] = traits::store(sums[i] / weight);
@@ -482,10 +534,103 @@ class tensor_average {
     }
   }
 
+  /// Writes a result from finite values, or counts that it is too large for its type.
+  void put(std::int64_t i, double value) {
+    using traits = scalar_traits<T>;
+    const T stored = traits::store(value);
+    if (!traits::is_finite(stored)) {
+      report_.count_overflow(row_sum_ + i * inner().sum_stride);
+    }
+    if (terms_.does == pass::writes) {
+      global_[row_global_ + i * inner().global_stride] = stored;
+    }
+  }
+
+  /// Elements first .. last-1 of the row have been written: averages those again that are not finite.
+  void mend(std::int64_t first, std::int64_t last) {
+    if constexpr (is_far_reaching(largest_of<T>())) {
+      if (!mended_) return;
+      const std::int64_t stride = inner().global_stride;
+      const T* const out = global_ + row_global_;
+      // An exponent of ones overflows into the sign.
+      constexpr std::uint64_t exponent = 0x7FF0000000000000u;
+      std::uint64_t any = 0;
+      for (std::int64_t i = first; i < last; ++i) {
+        const double x = scalar_traits<T>::load(out[i * stride]);
+        any |= (std::bit_cast<std::uint64_t>(x) & exponent) + (std::uint64_t{1} << 52);
+      }
+      if (any >> 63 == 0) return;
+      for (std::int64_t i = first; i < last; ++i) {
+        if (!scalar_traits<T>::is_finite(out[i * stride])) again(i);
+      }
+    }
+  }
+
+  /// careful() for an element that has been counted.
+  void again(std::int64_t i) {
+    const std::int64_t skipped = report_.skipped;
+    careful(i);
+    report_.skipped = skipped;
+  }
+
+  /// Element i of the row in numbers that have no largest one. False: nobody holds it.
+  bool careful(std::int64_t i) {
+    using traits = scalar_traits<T>;
+    const std::int64_t unit = inner().unit;
+    const std::int64_t node = i / unit;
+    const std::int64_t sum_offset = row_sum_ + i * inner().sum_stride;
+    wide_number sum, weight;
+    double odd = 0;  // what is not finite
+    const auto add = [&](double factor, double x) {
+      if (is_finite_double(x)) {
+        sum = sum + wide_number(factor) * wide_number(x);
+      } else {
+        odd += x;
+      }
+    };
+    if (terms_.sums != nullptr) add(1, terms_.sums[sum_offset]);
+    for (const holder& h : holders_.back()) {
+      const std::span<const subfed::run> runs = inner().runs_of(h.participant);
+      const auto r = std::partition_point(runs.begin(), runs.end(), [node](const subfed::run& x) {
+        return x.first + x.length <= node;
+      });
+      if (r == runs.end() || r->first > node) continue;
+      if (std::binary_search(terms_.exclusions.begin(), terms_.exclusions.end(),
+                             exclusion{sum_offset, h.participant})) {
+        continue;
+      }
+      const auto& p = layout_.participants()[h.participant];
+      if (!(p.data == nullptr)) {
+        const std::int64_t position = (r->position + node - r->first) * unit + i % unit;
+        const double x = load_at(p.data + (h.offset + position * inner().strides[h.participant]));
+        if (skips_elements() && !is_finite_double(x)) {
+          ++report_.skipped;
+          continue;
+        }
+        add(p.weight, x);
+      }
+      weight = weight + wide_number(p.weight);
+    }
+    if (weight.is_zero()) return false;
+    T& element = global_[row_global_ + i * inner().global_stride];
+    const double old = plain_ ? 0 : traits::load(element);
+    if (is_finite_double(odd) && is_finite_double(old)) {
+      put(i, careful_value(terms_, sum, weight, old));
+    } else if (terms_.does == pass::writes) {
+      odd += is_finite_double(old) ? 0 : sum.value();
+      element = traits::store(plain_ ? odd : combined(terms_, odd, weight.value(), old));
+    }
+    return true;
+  }
+
   T* global_;
-  const average_layout<T>& layout_;
+  const average_layout<From>& layout_;
   average_terms terms_;
   bool plain_;
+  bool checked_;                 // results may be too large for T
+  bool mended_;                  // sums may be too large
+  std::int64_t row_global_ = 0;  // offsets of the row in the global tensor and its sums
+  std::int64_t row_sum_ = 0;
   bool ones_ = false;
   std::vector<divider> dividers_;  // of each number of holders; empty unless nodes go one by one
   std::vector<std::vector<holder>> holders_;
@@ -498,8 +643,7 @@ class tensor_average {
   std::vector<std::int64_t> borders_;
   std::vector<std::size_t> run_cursor_;
   std::vector<stream<T>> streams_;
-  std::int64_t held_ = 0;
-  std::int64_t skipped_ = 0;
+  part_report report_;
 };
 
 }  // namespace subfed::inline v0::detail

@@ -6,13 +6,18 @@
 #include <subfed/average_options.hpp>
 #include <subfed/detail/average_checks.hpp>
 #include <subfed/detail/average_kernels.hpp>
+#include <subfed/detail/average_scale.hpp>
+#include <subfed/detail/float_mode.hpp>
+#include <subfed/detail/memory_apart.hpp>
 #include <subfed/detail/together.hpp>
 #include <subfed/scalar.hpp>
 #include <subfed/submodel.hpp>
 #include <subfed/untyped_view.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <utility>
@@ -129,7 +134,9 @@ inline std::vector<std::vector<double>> element_weights(weighting by, const subm
 ///
 ///   theta[k] = sum over the clients m that hold k of p_m[k] theta_m[k]  /  sum of their p_m[k]
 ///
-/// Numerics  Sums in double in the order of the calls, one rounding to T.
+/// Numerics  Sums in double in the order of the calls, one rounding to T. Sums and weights are
+///           multiplied by a power of two where they are very large or small, so that finite values
+///           have a finite mean.
 /// Cost      16 bytes a parameter.
 template <averageable T>
 class element_weighted_average {
@@ -138,17 +145,19 @@ class element_weighted_average {
     for (const auto& tensor : net_.tensors()) {
       std::size_t elements = 1;
       for (const std::int64_t e : tensor.extents) elements *= static_cast<std::size_t>(e);
-      sums_.emplace_back(elements, 0.0);
+      sums_.emplace_back(elements, -0.0);
       weights_.emplace_back(elements, 0.0);
+      ranges_.emplace_back();
     }
   }
 
   /// Shapes  Tensor t and its weights are sub.extents(tensor_id(t)); any strides. Of a local tensor
   ///         neither is read.
-  /// Throws  error for another model, wrong shapes, or a weight that is negative or not finite; the
-  ///         state is then as it was.
+  /// Throws  error for another model, wrong shapes, a weight that is negative or not finite, or one
+  ///         that lies too far from the others to be added up with them; the state is then as it was.
   void add(const submodel& sub, const tensor_views<const T>& tensors,
            const tensor_views<const double>& weights) {
+    const detail::float_mode mode;
     detail::check_update<T>(net_, sub, tensors, 1);
     detail::check_same_shapes("element_weighted_average", "weight", tensors, weights);
     for (std::size_t t = 0; t < weights.size(); ++t) {
@@ -160,15 +169,30 @@ class element_weighted_average {
                      ", expected a finite number that is not negative");
       });
     }
+    std::vector<std::vector<T>> values;
+    std::vector<std::vector<double>> own;
+    std::vector<detail::product_range> ranges = ranges_;
+    for (std::size_t t = 0; t < tensors.size(); ++t) {
+      values.emplace_back();
+      own.emplace_back();
+      if (net_.tensors()[t].is_local()) continue;
+      values.back() = packed(tensors[t]);
+      own.back() = packed(weights[t]);
+      detail::for_each_held(sub, t, [&](std::int64_t g, std::int64_t l) {
+        const auto at = static_cast<std::size_t>(l);
+        include(ranges[t], sub, t, g, own[t][at], scalar_traits<T>::load(values[t][at]));
+      });
+    }
     for (std::size_t t = 0; t < tensors.size(); ++t) {
       if (net_.tensors()[t].is_local()) continue;
-      const std::vector<T> values = packed(tensors[t]);
-      const std::vector<double> own = packed(weights[t]);
+      move_to(t, ranges[t]);
+      const std::int64_t exponent = ranges[t].exponent;
       detail::for_each_held(sub, t, [&](std::int64_t g, std::int64_t l) {
         const auto to = static_cast<std::size_t>(g), from = static_cast<std::size_t>(l);
-        if (!(own[from] > 0)) return;
-        sums_[t][to] += detail::rounded_product(own[from], scalar_traits<T>::load(values[from]));
-        weights_[t][to] += own[from];
+        if (!(own[t][from] > 0)) return;
+        const double weight = detail::scaled(own[t][from], exponent);
+        sums_[t][to] += detail::rounded_product(weight, scalar_traits<T>::load(values[t][from]));
+        weights_[t][to] += weight;
       });
     }
     ++clients_;
@@ -176,9 +200,16 @@ class element_weighted_average {
 
   /// Post    Elements that nobody holds with a positive weight keep their bits, and so do local
   ///         tensors, which are reported as kept.
-  /// Throws  error for a wrong number or shape of tensors; nothing has been written then.
+  /// Throws  error for a wrong number or shape of tensors, or ones that overlap in memory; nothing
+  ///         has been written then.
   average_report finish(const tensor_views<T>& globals) const {
+    const detail::float_mode mode;
     detail::check_globals(net_, globals);
+    detail::placed_tensors places;
+    for (std::size_t t = 0; t < globals.size(); ++t) {
+      places.add(globals[t], net_.tensors()[t].name, detail::access::writes);
+    }
+    places.check_apart("element_weighted_average");
     average_report report;
     report.clients = clients_;
     for (std::size_t t = 0; t < globals.size(); ++t) {
@@ -190,7 +221,12 @@ class element_weighted_average {
       detail::for_each_offset(globals[t], [&](std::int64_t o) {
         const double weight = weights_[t][i];
         if (weight > 0) {
-          globals[t].data_handle()[o] = scalar_traits<T>::store(sums_[t][i] / weight);
+          double value = sums_[t][i] / weight;
+          if (!detail::is_finite_double(value) && detail::is_finite_double(sums_[t][i])) {
+            constexpr double largest = (std::numeric_limits<double>::max)();  // rounded up to more
+            value = sums_[t][i] < 0 ? -largest : largest;
+          }
+          globals[t].data_handle()[o] = scalar_traits<T>::store(value);
           ++report.held;
         } else {
           ++report.unheld;
@@ -202,6 +238,37 @@ class element_weighted_average {
   }
 
  private:
+  /// Takes the product of a weight and a value into the range of a tensor's products.
+  void include(detail::product_range& range, const submodel& sub, std::size_t t, std::int64_t at,
+               double weight, double x) const {
+    if (!(weight > 0)) return;
+    const std::int64_t own = detail::exponent_of(weight);
+    std::int64_t low = own;
+    std::int64_t high = own;
+    if (x != 0 && detail::is_finite_double(x)) {
+      low += (std::min)(detail::exponent_of(x), std::int64_t{0});
+      high += (std::max)(detail::exponent_of(x) + 1, std::int64_t{0});
+    }
+    if (!range.empty() && low >= range.low && high <= range.high) return;
+    range.include(low, high);
+    if (range.choose()) return;
+    const auto& info = net_.tensors()[t];
+    detail::fail("subfed: element_weighted_average: " + detail::client_text(sub) + " has " +
+                     detail::text(x) + " with weight " + detail::text(weight) + " in tensor '" +
+                     info.name + "', at global element " + detail::index_text(at, info.extents) +
+                     ", too far from the other products to be added to them",
+                 {.client = sub.origin().client, .tensor = info.name});
+  }
+
+  /// Multiplies sums and weights by another power of two. Nothing is rounded.
+  void move_to(std::size_t t, const detail::product_range& range) {
+    const std::int64_t step = range.exponent - ranges_[t].exponent;
+    ranges_[t] = range;
+    if (step == 0) return;
+    for (double& x : sums_[t]) x = detail::scaled(x, step);
+    for (double& x : weights_[t]) x = detail::scaled(x, step);
+  }
+
   template <class E>
   static std::vector<E> packed(const tensor_view<const E>& view) {
     std::vector<E> out;
@@ -211,6 +278,7 @@ class element_weighted_average {
 
   model net_;
   std::vector<std::vector<double>> sums_, weights_;
+  std::vector<detail::product_range> ranges_;
   std::int64_t clients_ = 0;
 };
 

@@ -38,7 +38,7 @@ struct average_member {
 /// All elements of one global tensor.
 struct average_job {
   void* global;
-  const double* sums;  ///< row-major; null: from zero
+  const double* sums;  ///< row-major; null: from -0
   std::int64_t packs;
   std::int64_t first_block;
   std::int64_t axes;     ///< of average_axis
@@ -111,7 +111,7 @@ SUBFED_HD void average_pack(const std::byte* image, const average_job& job,
   }
 
   double sums[std::size_t{Width}];
-  for (int k = 0; k < Width; ++k) sums[k] = job.sums != nullptr ? job.sums[sum_offset + k] : 0.0;
+  for (int k = 0; k < Width; ++k) sums[k] = job.sums != nullptr ? job.sums[sum_offset + k] : -0.0;
   double weight = 0;
   const average_member* const members = array_at<average_member>(image, job.members);
   for (std::int64_t m = 0; m < job.member_count; ++m) {

@@ -31,6 +31,18 @@ inline void check_device_options(const average_options& options) {
   }
 }
 
+/// Throws  error for a weight with which sums and products may leave the range of double: the host
+///         scales such weights, a device does not.
+inline void check_device_weight(const submodel& sub, double weight) {
+  constexpr double least = 0x1p-400;
+  constexpr double most = 0x1p400;
+  if (weight == 0 || (weight >= least && weight <= most)) return;
+  subfed::detail::fail("subfed: cuda: the weight of " + subfed::detail::client_text(sub) + " is " +
+                           subfed::detail::text(weight) +
+                           ", expected 0 or 2^-400 to 2^400 on a device",
+                       {.client = sub.origin().client});
+}
+
 /// The clients with positive weights, in the order of their numbers.
 template <class T>
 struct average_request {
@@ -51,6 +63,7 @@ average_request<T> request_average(const model& net, std::span<const update<T>> 
   std::vector<const update<T>*> cohort;
   for (const auto& u : updates) {
     subfed::detail::check_update<T>(net, u.sub, u.tensors, u.weight);
+    check_device_weight(u.sub, u.weight);
     cohort.push_back(&u);
   }
   std::stable_sort(cohort.begin(), cohort.end(), [](const auto* a, const auto* b) {

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT
+/// By which power of two weights are multiplied, so that sums and products stay in the range of
+/// double. Nothing changes in the bits of a result that would have been right without.
+#pragma once
+
+#include <subfed/detail/wide_number.hpp>
+#include <subfed/scalar.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace subfed::inline v0::detail {
+
+/// How the weights of a tensor's holders are taken.
+struct weight_scale {
+  std::int64_t exponent = 0;  ///< times 2 to its power
+  bool wide = false;          ///< they lie too far apart: every element needs wide numbers
+};
+
+/// For sums that are made at once. far_reaching: see is_far_reaching().
+///
+/// Values that a float has (2^-149 to 2^128) may have weights from 2^-800 to 2^400. Doubles may be as
+/// small as 2^-1074: with weights from 2^110 on, all products have 53 bits; with whole numbers for
+/// weights, denormal products are exact. Too large sums are seen afterwards.
+inline weight_scale scale_of(std::span<const double> weights, bool far_reaching) noexcept {
+  if (weights.empty()) return {};
+  const auto [least, most] = std::minmax_element(weights.begin(), weights.end());
+  const std::int64_t low = exponent_of(*least);
+  const std::int64_t high = exponent_of(*most);
+  if (far_reaching) {
+    const auto is_whole = [](double w) {
+      return w >= 1 && w < 0x1p62 && static_cast<double>(static_cast<std::int64_t>(w)) == w;
+    };
+    if (std::all_of(weights.begin(), weights.end(), is_whole)) return {};
+    if (high - low > 400) return {0, true};
+    return {110 - low, false};
+  }
+  if (low >= -400 && high <= 400) return {};
+  if (high - low > 800) return {0, true};
+  return {-high, false};
+}
+
+/// The smallest and the largest exponent among finite numbers that are not 0.
+class exponent_range {
+ public:
+  template <class E>
+  void take(const E* from, std::int64_t stride, std::int64_t length) noexcept {
+    const auto bits_of = [&](std::int64_t i) {
+      return std::bit_cast<std::uint64_t>(scalar_traits<E>::load(from[i * stride])) & magnitude;
+    };
+    // Lanes that do not wait for each other.
+    std::uint64_t least[lanes] = {no_bits, no_bits, no_bits, no_bits};
+    std::uint64_t most[lanes] = {};
+    std::int64_t i = 0;
+    for (; i + lanes <= length; i += lanes) {
+      for (std::int64_t k = 0; k < lanes; ++k) {
+        const std::uint64_t bits = bits_of(i + k);
+        least[k] = (std::min)(least[k], bits - 1);  // of 0 the largest
+        most[k] = (std::max)(most[k], bits);
+      }
+    }
+    for (std::int64_t k = 0; k < lanes; ++k) include(least[k], most[k]);
+    for (; i < length; ++i) include(bits_of(i) - 1, bits_of(i));
+    if (most_ < infinity) return;
+    most_ = before_;
+    for (i = 0; i < length; ++i) {
+      if (bits_of(i) < infinity) most_ = (std::max)(most_, bits_of(i));
+    }
+    before_ = most_;
+  }
+
+  bool empty() const noexcept { return most_ == 0; }
+  std::int64_t low() const noexcept { return exponent_of(std::bit_cast<double>(least_ + 1)); }
+  std::int64_t high() const noexcept { return exponent_of(std::bit_cast<double>(most_)); }
+
+ private:
+  static constexpr std::int64_t lanes = 4;
+  static constexpr std::uint64_t magnitude = 0x7FFFFFFFFFFFFFFFu;
+  static constexpr std::uint64_t infinity = 0x7FF0000000000000u;
+  static constexpr std::uint64_t no_bits = ~std::uint64_t{0};
+
+  void include(std::uint64_t least, std::uint64_t most) noexcept {
+    least_ = (std::min)(least_, least);
+    most_ = (std::max)(most_, most);
+    if (most_ < infinity) before_ = most_;
+  }
+
+  std::uint64_t least_ = no_bits;  ///< minus 1
+  std::uint64_t most_ = 0;
+  std::uint64_t before_ = 0;  ///< most_ without what is not finite
+};
+
+/// Where the exponents of a sum's products lie, and the power of two that the sum is multiplied by.
+struct product_range {
+  std::int64_t low = 0;
+  std::int64_t high = -1;  ///< less than low: none yet
+  std::int64_t exponent = 0;
+
+  bool empty() const noexcept { return high < low; }
+  void include(std::int64_t from, std::int64_t to) noexcept {
+    low = empty() ? from : (std::min)(low, from);
+    high = empty() ? to : (std::max)(high, to);
+  }
+  /// Chooses the exponent anew where it has to be. False: the products lie too far apart.
+  bool choose() noexcept {
+    constexpr std::int64_t least = -1022;     // of a double with 53 bits
+    constexpr std::int64_t most = 1023 - 60;  // leaves room for 2^60 of them
+    if (empty()) return true;
+    if (low + exponent >= least && high + exponent <= most) return true;
+    if (high - low > most - least) return false;
+    if (low >= least && high <= most) {
+      exponent = 0;
+    } else {
+      exponent = (most + least) / 2 - (low + high) / 2;
+      while (low + exponent < least) ++exponent;
+      while (high + exponent > most) --exponent;
+    }
+    return true;
+  }
+};
+
+}  // namespace subfed::inline v0::detail

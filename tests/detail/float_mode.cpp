@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT
+/// The mode of the calling thread's arithmetic does not show in results.
+#include <subfed/detail/float_mode.hpp>
+
+#include <subfed/average_cohort.hpp>
+#include <subfed/model_slice.hpp>
+#include <subfed/selective_average.hpp>
+#include <subfed/systems/averaging_weights.hpp>
+#include <support/checks.hpp>
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#if defined(__SSE2__)
+
+using subfed::half;
+using subfed::submodel;
+using subfed::tensor_view;
+using subfed::tensor_views;
+using subfed::update;
+
+namespace {
+
+constexpr unsigned zeros = 0x8040;   // FTZ, DAZ
+constexpr unsigned upward = 0x4000;  // rounding
+
+/// The thread's mode while it lives.
+struct other_mode {
+  unsigned before = _mm_getcsr();
+  explicit other_mode(unsigned bits) { _mm_setcsr(before | bits); }
+  ~other_mode() { _mm_setcsr(before); }
+};
+
+/// Every other part on a thread of its own, which has the standard mode.
+struct two_threads {
+  void parallel_for(std::int64_t n, const std::function<void(std::int64_t)>& f) const {
+    std::thread other([&] {
+      _mm_setcsr(0x1F80);
+      for (std::int64_t i = 1; i < n; i += 2) f(i);
+    });
+    for (std::int64_t i = 0; i < n; i += 2) f(i);
+    other.join();
+  }
+};
+
+constexpr std::uint32_t denormal = 0x000116C2;  // 1e-40f
+
+}  // namespace
+
+TEST_CASE("the mode is the standard one inside and the thread's own afterwards, with its flags") {
+  for (const unsigned bits : {0u, zeros, upward, zeros | upward}) {
+    const other_mode mode(bits);
+    const unsigned before = _mm_getcsr();
+    {
+      const subfed::detail::float_mode standard;
+      CHECK((_mm_getcsr() & 0xE040) == 0);
+      _mm_setcsr(_mm_getcsr() | 0x20);  // as an inexact result does
+    }
+    CHECK((_mm_getcsr() & ~0x3Fu) == (before & ~0x3Fu));
+    CHECK((_mm_getcsr() & 0x20) != 0);
+  }
+}
+
+TEST_CASE("an average of denormal floats is the same on any threads, whatever the caller's mode") {
+  constexpr std::int64_t size = std::int64_t{1} << 20;
+  subfed::model net;
+  net.tensor("x", {size});
+  const auto full = submodel::full(net);
+  const std::vector<float> tiny(static_cast<std::size_t>(size), std::bit_cast<float>(denormal));
+  const std::vector<update<float>> updates{
+      {full, {tensor_view<const float>(tiny.data(), {size})}, 3}};
+  std::vector<float> global(static_cast<std::size_t>(size));
+  const tensor_views<float> globals{tensor_view<float>(global.data(), {size})};
+  const auto all_right = [&] {
+    for (const float x : global) {
+      if (std::bit_cast<std::uint32_t>(x) != denormal) return false;
+    }
+    return true;
+  };
+  for (const unsigned bits : {0u, zeros, upward, zeros | upward}) {
+    INFO("mode ", bits);
+    const other_mode mode(bits);
+    std::fill(global.begin(), global.end(), 1.0f);
+    subfed::average_cohort<float>(net, updates, globals);
+    CHECK(all_right());
+    std::fill(global.begin(), global.end(), 1.0f);
+    subfed::average_cohort<float>(net, updates, globals, {}, two_threads{});
+    CHECK(all_right());
+    subfed::selective_average<float> mean(net), other(net);
+    mean.add(full, updates[0].tensors, 3);
+    other.merge(mean);
+    std::fill(global.begin(), global.end(), 1.0f);
+    other.finish(globals, two_threads{});
+    CHECK(all_right());
+  }
+}
+
+TEST_CASE("weights that are denormal doubles count, and rounding is to nearest, in any mode") {
+  subfed::model net;
+  net.tensor("x", {1});
+  const auto full = submodel::full(net);
+  const float a = 0.1f, b = 0.3f;
+  const auto run = [&](double weight) {
+    const std::vector<update<float>> updates{{full, {tensor_view<const float>(&a, {1})}, weight},
+                                             {full, {tensor_view<const float>(&b, {1})}, weight}};
+    float global = 1;
+    subfed::average_cohort<float>(net, updates, {tensor_view<float>(&global, {1})});
+    return global;
+  };
+  const float expected = run(1);
+  for (const unsigned bits : {zeros, upward, zeros | upward}) {
+    const other_mode mode(bits);
+    CHECK(run(1e-310) == expected);
+    CHECK(run(0.7) == expected);
+  }
+}
+
+TEST_CASE("slices convert and scatters add denormal numbers in any mode") {
+  subfed::model net;
+  net.tensor("x", {2});
+  const auto full = submodel::full(net);
+  const other_mode mode(zeros);
+  const std::vector<half> tiny{std::bit_cast<half>(std::uint16_t{1}), half(1)};
+  std::vector<float> wide(2);
+  subfed::slice(tensor_view<const half>(tiny.data(), {2}), full[subfed::tensor_id(0)],
+                tensor_view<float>(wide.data(), {2}));
+  CHECK(std::bit_cast<std::uint32_t>(wide[0]) == 0x33800000);
+  std::vector<float> sums(2, std::bit_cast<float>(denormal));
+  const std::vector<float> more(2, std::bit_cast<float>(denormal));
+  subfed::scatter_add<float>({tensor_view<const float>(more.data(), {2})}, full,
+                             {tensor_view<float>(sums.data(), {2})});
+  CHECK(std::bit_cast<std::uint32_t>(sums[1]) == 2 * denormal);
+  subfed::scatter_add(tensor_view<const float>(more.data(), {2}), full[subfed::tensor_id(0)],
+                      tensor_view<float>(sums.data(), {2}));
+  CHECK(std::bit_cast<std::uint32_t>(sums[0]) == 3 * denormal);
+  const double weight = 3;
+  const std::vector<double> weights(2, weight);
+  subfed::element_weighted_average<float> mean(net);
+  mean.add(full, {tensor_view<const float>(more.data(), {2})},
+           {tensor_view<const double>(weights.data(), {2})});
+  mean.finish({tensor_view<float>(sums.data(), {2})});
+  CHECK(std::bit_cast<std::uint32_t>(sums[0]) == denormal);
+}
+
+#endif
