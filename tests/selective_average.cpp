@@ -2,6 +2,7 @@
 #include <subfed/average_cohort.hpp>
 #include <subfed/draw.hpp>
 #include <subfed/model_slice.hpp>
+#include <subfed/schemes/random.hpp>
 #include <subfed/schemes/rolling.hpp>
 #include <subfed/selective_average.hpp>
 
@@ -12,6 +13,7 @@
 #include <bit>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,6 +23,7 @@ using subfed::average_report;
 using subfed::bfloat16;
 using subfed::half;
 using subfed::index_set;
+using subfed::integer_rule;
 using subfed::non_finite;
 using subfed::selective_average;
 using subfed::submodel;
@@ -746,4 +749,110 @@ TEST_CASE("a cleared average is a new one") {
   CHECK(used.finish({tensor_view<float>(a.data(), {64, 4})}) ==
         fresh.finish({tensor_view<float>(b.data(), {64, 4})}));
   CHECK(a == b);
+}
+
+namespace {
+
+/// A table of random halves, which soon makes the weights dense, and a tensor of integers beside it.
+template <class I>
+struct counted_table {
+  subfed::model net;
+  subfed::group_id rows = net.group("rows", 64);
+  subfed::group_id columns = net.group("columns", 64);
+  subfed::tensor_id table = net.tensor("table", {rows, columns});
+  subfed::tensor_id counter = net.tensor("counter", std::initializer_list<subfed::dimension>{});
+  subfed::tensor_id marks = net.tensor("marks", {rows});
+  std::vector<float> client_table = std::vector<float>(32 * 32, 1.0f);
+  std::vector<float> global_table = std::vector<float>(64 * 64, 0.0f);
+
+  submodel part(std::uint64_t client) const {
+    return subfed::draw(net, subfed::random{}, {.seed = 3, .client = client, .capacity = 0.5});
+  }
+  /// Adds a client whose counter and marks are all `value`.
+  void add(selective_average<void>& mean, std::uint64_t client, I value) const {
+    std::unique_ptr<I[]> own(new I[32]);
+    std::fill_n(own.get(), 32, value);
+    mean.add(part(client), {tensor_view<const float>(client_table.data(), {32, 32}),
+                            tensor_view<const I>(own.get(), std::initializer_list<std::int64_t>{}),
+                            tensor_view<const I>(own.get(), {32})});
+  }
+};
+
+template <class I>
+void check_integers_beside(integer_rule rule, std::uint64_t clients, std::uint64_t shards) {
+  INFO("clients ", clients, ", shards ", shards);
+  counted_table<I> c;
+  const auto value = [](std::uint64_t client) { return static_cast<I>(1 + client % 2); };
+  std::vector<selective_average<void>> parts(shards,
+                                             selective_average<void>(c.net, {.integers = rule}));
+  std::int64_t expected = 0;
+  std::vector<std::int64_t> marks(64, -1);
+  const auto take = [&](std::int64_t& own, std::int64_t x) {
+    own = own < 0 || rule == integer_rule::max ? (std::max)(own, x) : own + x;
+  };
+  for (std::uint64_t client = 0; client < clients; ++client) {
+    c.add(parts[client % shards], client, value(client));
+    take(expected, static_cast<std::int64_t>(value(client)));
+    for (std::int64_t n = 0; n < 64; ++n) {
+      if (c.part(client)[c.rows].contains(n)) {
+        take(marks[static_cast<std::size_t>(n)], static_cast<std::int64_t>(value(client)));
+      }
+    }
+  }
+  for (std::size_t s = 1; s < shards; ++s) parts[0].merge(parts[s]);
+  std::unique_ptr<I[]> global(new I[65]);
+  std::fill_n(global.get(), 65, I{0});
+  parts[0].finish({tensor_view<float>(c.global_table.data(), {64, 64}),
+                   tensor_view<I>(global.get(), std::initializer_list<std::int64_t>{}),
+                   tensor_view<I>(global.get() + 1, {64})});
+  CHECK(static_cast<std::int64_t>(global[0]) == expected);
+  for (std::size_t n = 0; n < 64; ++n) {
+    CHECK(static_cast<std::int64_t>(global[n + 1]) == (std::max)(marks[n], std::int64_t{0}));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("integers follow their rule whether or not the weights beside them are dense") {
+  std::int64_t last_count = -1;
+  for (const std::uint64_t clients : {1u, 20u, 22u, 60u}) {
+    counted_table<std::int64_t> c;
+    selective_average<void> mean(c.net, {.integers = integer_rule::max});
+    for (std::uint64_t client = 0; client < clients; ++client) {
+      c.add(mean, client, static_cast<std::int64_t>(100 + client));
+    }
+    CHECK(mean.has_dense_weights() == (clients > 21));
+    std::int64_t counter = 5;
+    std::vector<std::int64_t> marks(64, 5);
+    const auto report =
+        mean.finish({tensor_view<float>(c.global_table.data(), {64, 64}),
+                     tensor_view<std::int64_t>(&counter, std::initializer_list<std::int64_t>{}),
+                     tensor_view<std::int64_t>(marks.data(), {64})});
+    CHECK(counter == static_cast<std::int64_t>(99 + clients));
+    CHECK(report.held + report.unheld == 64 * 64 + 1 + 64);
+    CHECK(report.held > last_count);
+    last_count = report.held - 1;
+  }
+}
+
+TEST_CASE_TEMPLATE("integers of every type survive dense weights and merges, under every rule", I,
+                   std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t,
+                   std::uint16_t, std::uint32_t, std::uint64_t) {
+  for (const integer_rule rule : {integer_rule::max, integer_rule::sum}) {
+    for (const std::uint64_t shards : {1u, 2u, 30u}) check_integers_beside<I>(rule, 40, shards);
+  }
+}
+
+TEST_CASE("flags survive dense weights: the largest of booleans is whether any holder has it set") {
+  counted_table<bool> c;
+  selective_average<void> mean(c.net, {.integers = integer_rule::max});
+  for (std::uint64_t client = 0; client < 40; ++client) c.add(mean, client, client == 31);
+  REQUIRE(mean.has_dense_weights());
+  bool counter = false;
+  bool marks[64] = {};
+  mean.finish({tensor_view<float>(c.global_table.data(), {64, 64}),
+               tensor_view<bool>(&counter, std::initializer_list<std::int64_t>{}),
+               tensor_view<bool>(marks, {64})});
+  CHECK(counter);
+  for (std::int64_t n = 0; n < 64; ++n) CHECK(marks[n] == c.part(31)[c.rows].contains(n));
 }

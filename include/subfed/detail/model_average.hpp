@@ -239,8 +239,8 @@ void average_model(const model& net, const tensor_views<T>& globals,
         }
       }
       counted.unheld += global.size();
-      if (members.empty() && state.weights == nullptr) return;
       if constexpr (averageable<E>) {
+        if (members.empty() && state.weights == nullptr) return;
         const average_terms terms{state.sums,    state.weights, state.exclusions, options,
                                   cohort_weight, state.largest, state.exponent};
         jobs.push_back(averaging_job(global, t, members, distinct, terms));
