@@ -213,7 +213,7 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
   void clear() {
     for (tensor_sums& own : state_) {
       own.format.reset();
-      std::fill(own.sums.begin(), own.sums.end(), -0.0);
+      detail::clear_sums(own.sums.data(), static_cast<std::int64_t>(own.sums.size()));
       own.range = {};
       own.largest = 0;
       own.weights.clear();
@@ -300,10 +300,10 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
                const tensor_view<const E>& tensor, double weight) const {
     const std::int64_t own = detail::exponent_of(weight);
     constexpr bool far_reaching = detail::is_far_reaching(detail::largest_of<E>());
-    const detail::paired_walk walk(sub[tensor_id(t)], model_.tensors()[t].extents, tensor);
     std::int64_t low = own - 149;
     std::int64_t high = own + 128;
     if constexpr (far_reaching) {
+      const detail::paired_walk walk(sub[tensor_id(t)], model_.tensors()[t].extents, tensor);
       detail::exponent_range values;
       walk.for_each([&](std::int64_t, std::int64_t l, std::int64_t length) {
         values.take(tensor.data_handle() + l, walk.local_stride(), length);
@@ -319,6 +319,7 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
     }
     std::int64_t at = -1;  // of the first element that cannot be added
     if constexpr (far_reaching) {
+      const detail::paired_walk walk(sub[tensor_id(t)], model_.tensors()[t].extents, tensor);
       walk.for_each([&](std::int64_t g, std::int64_t l, std::int64_t length) {
         for (std::int64_t i = 0; at < 0 && i < length; ++i) {
           detail::exponent_range value;

@@ -7,6 +7,7 @@
 #include <support/average_properties.hpp>
 #include <support/checks.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
@@ -299,4 +300,63 @@ TEST_CASE("minus zero of a holder stays in long rows, kernels and many clients, 
       }
     }
   }
+}
+
+TEST_CASE("the range of exponents leaves out zeros and what is not finite") {
+  const double inf = std::numeric_limits<double>::infinity();
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    INFO("seed ", seed);
+    seeded random(seed);
+    const std::int64_t stride = random.between(1, 3);
+    const std::int64_t length = random.between(0, 40);
+    std::vector<double> values(static_cast<std::size_t>(length * stride + 1), nan);
+    std::int64_t low = 5000;
+    std::int64_t high = -5000;
+    for (std::int64_t i = 0; i < length; ++i) {
+      double x = random.one_in(4) ? 0.0 : anywhere(random, -1070, 1023);
+      if (x != 0) {
+        low = std::min(low, static_cast<std::int64_t>(std::ilogb(x)));
+        high = std::max(high, static_cast<std::int64_t>(std::ilogb(x)));
+      }
+      if (random.one_in(9)) x = random.one_in(2) ? inf : nan;
+      if (!std::isfinite(x)) {
+        // What it stood for does not count.
+        low = 5000;
+        high = -5000;
+        values[static_cast<std::size_t>(i * stride)] = x;
+        for (std::int64_t j = 0; j < i; ++j) {
+          const double y = values[static_cast<std::size_t>(j * stride)];
+          if (y == 0 || !std::isfinite(y)) continue;
+          low = std::min(low, static_cast<std::int64_t>(std::ilogb(y)));
+          high = std::max(high, static_cast<std::int64_t>(std::ilogb(y)));
+        }
+        continue;
+      }
+      values[static_cast<std::size_t>(i * stride)] = random.one_in(2) ? -x : x;
+    }
+    subfed::detail::exponent_range range;
+    range.take(values.data(), stride, length);
+    CHECK(range.empty() == (high < low));
+    if (range.empty()) continue;
+    CHECK(range.low() == low);
+    CHECK(range.high() == high);
+  }
+}
+
+TEST_CASE("a cleared average starts from nothing again, however large it is") {
+  constexpr std::int64_t size = (std::int64_t{1} << 17) + 3;
+  subfed::model net;
+  net.tensor("x", {size});
+  const auto full = submodel::full(net);
+  std::vector<float> values(static_cast<std::size_t>(size), 5);
+  const tensor_view<const float> update(values.data(), {size});
+  subfed::selective_average<float> mean(net);
+  mean.add(full, {update}, 1e-310);
+  mean.clear();
+  std::fill(values.begin(), values.end(), -0.0f);
+  mean.add(full, {update}, 1e300);
+  std::vector<float> global(static_cast<std::size_t>(size), 1);
+  mean.finish({tensor_view<float>(global.data(), {size})});
+  CHECK(std::all_of(global.begin(), global.end(), [](float x) { return std::signbit(x); }));
 }

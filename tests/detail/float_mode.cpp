@@ -8,6 +8,7 @@
 #include <subfed/systems/averaging_weights.hpp>
 #include <support/checks.hpp>
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -35,11 +36,12 @@ struct other_mode {
   ~other_mode() { _mm_setcsr(before); }
 };
 
-/// Every other part on a thread of its own, which has the standard mode.
+/// Every other part on a thread of its own, which has a mode of its own.
 struct two_threads {
+  unsigned mode = 0x1F80;  // the standard one
   void parallel_for(std::int64_t n, const std::function<void(std::int64_t)>& f) const {
     std::thread other([&] {
-      _mm_setcsr(0x1F80);
+      _mm_setcsr(mode);
       for (std::int64_t i = 1; i < n; i += 2) f(i);
     });
     for (std::int64_t i = 0; i < n; i += 2) f(i);
@@ -89,6 +91,9 @@ TEST_CASE("an average of denormal floats is the same on any threads, whatever th
     CHECK(all_right());
     std::fill(global.begin(), global.end(), 1.0f);
     subfed::average_cohort<float>(net, updates, globals, {}, two_threads{});
+    CHECK(all_right());
+    std::fill(global.begin(), global.end(), 1.0f);
+    subfed::average_cohort<float>(net, updates, globals, {}, two_threads{0x1F80 | zeros});
     CHECK(all_right());
     subfed::selective_average<float> mean(net), other(net);
     mean.add(full, updates[0].tensors, 3);

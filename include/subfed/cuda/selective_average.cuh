@@ -30,10 +30,15 @@ namespace subfed::inline v0::cuda {
 namespace detail {
 
 /// sums[i] = -0, what every number is added to without a trace.
-static __global__ void clear_kernel(double* sums, const std::int64_t size) {
-  const std::int64_t step = std::int64_t{gridDim.x} * blockDim.x;
-  for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < size; i += step) {
-    sums[i] = -0.0;
+struct clearing {
+  static constexpr std::int64_t a_thread = 8;
+  static constexpr std::int64_t a_block = a_thread * threads_a_block;
+};
+template <class Sum>
+__global__ void clear_kernel(Sum* sums, const std::int64_t size) {
+  std::int64_t i = blockIdx.x * clearing::a_block + static_cast<int>(threadIdx.x);
+  for (std::int64_t n = 0; n < clearing::a_thread; ++n, i += threads_a_block) {
+    if (i < size) sums[i] = -0.0;
   }
 }
 
@@ -76,10 +81,10 @@ class selective_average {
   void clear(cudaStream_t stream) {
     if (model_.size() != 0) {
       std::int64_t size = model_.size();
-      const auto blocks = (std::min)((size + detail::threads_a_block - 1) / detail::threads_a_block,
-                                     std::int64_t{4096});
+      const std::int64_t blocks =
+          (size + detail::clearing::a_block - 1) / detail::clearing::a_block;
       void* arguments[] = {&sums_, &size};
-      detail::check(cudaLaunchKernel(reinterpret_cast<const void*>(&detail::clear_kernel),
+      detail::check(cudaLaunchKernel(reinterpret_cast<const void*>(&detail::clear_kernel<double>),
                                      dim3(static_cast<unsigned>(blocks)),
                                      dim3(detail::threads_a_block), arguments, 0, stream),
                     "cudaLaunchKernel");

@@ -46,6 +46,21 @@ inline __m128d rounded_product(double factor, __m128d x) noexcept {
 }
 #endif
 
+/// sums[i] = -0: nothing has been added. Many go past the cache, as zeros of memset would.
+inline void clear_sums(double* sums, std::int64_t length) noexcept {
+  std::int64_t i = 0;
+#if defined(__SSE2__)
+  constexpr std::int64_t past_cache_pays = 1 << 17;
+  if (length >= past_cache_pays) {
+    for (; reinterpret_cast<std::uintptr_t>(sums + i) % 16 != 0; ++i) sums[i] = -0.0;
+    const __m128d nothing = _mm_set1_pd(-0.0);
+    for (; i + 2 <= length; i += 2) _mm_stream_pd(sums + i, nothing);
+    _mm_sfence();
+  }
+#endif
+  for (; i < length; ++i) sums[i] = -0.0;
+}
+
 /// One client's stretch of elements.
 template <class T>
 struct stream {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// By which power of two weights are multiplied, so that sums and products stay in the range of
-/// double. Nothing changes in the bits of a result that would have been right without.
+/// double. Nothing changes in the bits of a result that would have been right without. The rule is in
+/// docs/numerics.md.
 #pragma once
 
 #include <subfed/detail/wide_number.hpp>
@@ -11,6 +12,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <type_traits>
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 
 namespace subfed::inline v0::detail {
 
@@ -51,19 +57,13 @@ class exponent_range {
     const auto bits_of = [&](std::int64_t i) {
       return std::bit_cast<std::uint64_t>(scalar_traits<E>::load(from[i * stride])) & magnitude;
     };
-    // Lanes that do not wait for each other.
-    std::uint64_t least[lanes] = {no_bits, no_bits, no_bits, no_bits};
-    std::uint64_t most[lanes] = {};
     std::int64_t i = 0;
-    for (; i + lanes <= length; i += lanes) {
-      for (std::int64_t k = 0; k < lanes; ++k) {
-        const std::uint64_t bits = bits_of(i + k);
-        least[k] = (std::min)(least[k], bits - 1);  // of 0 the largest
-        most[k] = (std::max)(most[k], bits);
-      }
+#if defined(__SSE2__)
+    if constexpr (std::is_same_v<E, double>) {
+      if (stride == 1) i = take_lanes(from, length);
     }
-    for (std::int64_t k = 0; k < lanes; ++k) include(least[k], most[k]);
-    for (; i < length; ++i) include(bits_of(i) - 1, bits_of(i));
+#endif
+    for (; i < length; ++i) include(bits_of(i) - 1, bits_of(i));  // of 0 the largest
     if (most_ < infinity) return;
     most_ = before_;
     for (i = 0; i < length; ++i) {
@@ -77,7 +77,35 @@ class exponent_range {
   std::int64_t high() const noexcept { return exponent_of(std::bit_cast<double>(most_)); }
 
  private:
-  static constexpr std::int64_t lanes = 4;
+#if defined(__SSE2__)
+  /// Four at a time, in lanes that do not wait for each other. Returns how many.
+  std::int64_t take_lanes(const double* from, std::int64_t length) noexcept {
+    const __m128d size = _mm_castsi128_pd(_mm_set1_epi64x(static_cast<long long>(magnitude)));
+    const __m128d inf = _mm_castsi128_pd(_mm_set1_epi64x(static_cast<long long>(infinity)));
+    __m128d least[2] = {inf, inf};
+    __m128d most[2] = {_mm_setzero_pd(), _mm_setzero_pd()};
+    std::int64_t i = 0;
+    for (; i + 4 <= length; i += 4) {
+      for (int k = 0; k < 2; ++k) {
+        const __m128d x = _mm_and_pd(_mm_loadu_pd(from + i + 2 * k), size);
+        // The second operand where the first is a NaN.
+        most[k] = _mm_max_pd(x, most[k]);
+        const __m128d zero = _mm_cmpeq_pd(x, _mm_setzero_pd());
+        least[k] = _mm_min_pd(_mm_or_pd(x, _mm_and_pd(zero, inf)), least[k]);
+      }
+    }
+    for (int k = 0; k < 2; ++k) {
+      double lows[2], highs[2];
+      _mm_storeu_pd(lows, least[k]);
+      _mm_storeu_pd(highs, most[k]);
+      for (int j = 0; j < 2; ++j) {
+        include(std::bit_cast<std::uint64_t>(lows[j]) - 1, std::bit_cast<std::uint64_t>(highs[j]));
+      }
+    }
+    return i;
+  }
+#endif
+
   static constexpr std::uint64_t magnitude = 0x7FFFFFFFFFFFFFFFu;
   static constexpr std::uint64_t infinity = 0x7FF0000000000000u;
   static constexpr std::uint64_t no_bits = ~std::uint64_t{0};

@@ -555,9 +555,14 @@ class tensor_average {
       // An exponent of ones overflows into the sign.
       constexpr std::uint64_t exponent = 0x7FF0000000000000u;
       std::uint64_t any = 0;
-      for (std::int64_t i = first; i < last; ++i) {
-        const double x = scalar_traits<T>::load(out[i * stride]);
+      const auto look = [&](T element) {
+        const double x = scalar_traits<T>::load(element);
         any |= (std::bit_cast<std::uint64_t>(x) & exponent) + (std::uint64_t{1} << 52);
+      };
+      if (stride == 1) {
+        for (std::int64_t i = first; i < last; ++i) look(out[i]);
+      } else {
+        for (std::int64_t i = first; i < last; ++i) look(out[i * stride]);
       }
       if (any >> 63 == 0) return;
       for (std::int64_t i = first; i < last; ++i) {

@@ -113,6 +113,18 @@ TEST_CASE_TEMPLATE("the bits are those of average_cohort, in any order of the th
   }
 }
 
+TEST_CASE("the -0 of a single holder stays") {
+  subfed::model net;
+  net.tensor("x", {7});
+  const std::vector<float> x(7, -0.0f);
+  std::vector<float> global(7, 1);
+  const std::vector<subfed::update<float>> updates{
+      {subfed::submodel::full(net), {tensor_view<const float>(x.data(), {7})}, 0.7}};
+  forwards(net, updates, std::vector<tensor_view<float>>{tensor_view<float>(global.data(), {7})},
+           average_options());
+  for (const float value : global) CHECK(std::signbit(value));
+}
+
 TEST_CASE("wide packs give the same bits, and are used where all tensors are aligned") {
   using T = subfed::half;
   subfed::model net;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <subfed/cuda/average_cohort.cuh>
+#include <subfed/cuda/selective_average.cuh>
 #include <subfed/cuda/slice.cuh>
 
 #include <cstdio>
@@ -78,6 +79,7 @@ void add_kernels(std::map<const void*, launcher>& to) {
 const std::map<const void*, launcher>& all_kernels() {
   static const std::map<const void*, launcher> out = [] {
     std::map<const void*, launcher> made;
+    made.insert(entry(&subfed::cuda::detail::clear_kernel<double>));
     add_kernels<float>(made);
     add_kernels<subfed::cuda::detail::stored16<10>>(made);
     add_kernels<subfed::cuda::detail::stored16<7>>(made);
