@@ -165,3 +165,15 @@ TEST_CASE("options that cannot be meant are refused") {
   CHECK(message_of([] { capacity_mix::two_classes(1.0, 0.5, 1.5); }) ==
         "subfed: capacity_mix: the share of large clients is 1.5, expected 0 to 1");
 }
+
+TEST_CASE("a client or a class that does not exist is refused") {
+  const subfed::cohort_model cohort(
+      {.clients = 3, .participation = 1, .mix = capacity_mix::uniform()});
+  CHECK(cohort.class_of(2, 0) < 5);
+  CHECK(message_of([&] { cohort.class_of(3, 0); }) ==
+        "subfed: cohort_model: client 3 is asked for, but there are 3");
+  CHECK(message_of([&] { cohort.class_of(0xFFFFFFFFFFFFFFFF, 0); }) ==
+        "subfed: cohort_model: client 18446744073709551615 is asked for, but there are 3");
+  CHECK(message_of([&] { cohort.share(5); }) ==
+        "subfed: cohort_model: class number 5 is asked for, but the mix has 5");
+}

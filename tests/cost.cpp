@@ -298,3 +298,29 @@ TEST_CASE("local tensors do not travel, and parameters are counted by role") {
                         {.lists = subfed::index_lists::sent_down, .tensor_element_bytes = bytes}) ==
         subfed::traffic_bytes{6 * 2 + 8 * 4 + 8 + 2 * 4, 6 * 2 + 8 * 4 + 8});
 }
+
+TEST_CASE("sizes and rules that are negative are refused, what a rule leaves out costs nothing") {
+  model net;
+  const auto fc = linear(net, "fc", {.in = 5, .out = net.group("g", 2)});
+  const submodel all = submodel::full(net);
+  const std::int64_t least = std::numeric_limits<std::int64_t>::min();
+  CHECK(
+      message_of([&] { traffic(all, {.element_bytes = least}); }) ==
+      "subfed: cost: the size of an element is -9223372036854775808, expected no negative number");
+  const std::vector<std::int64_t> sizes{4, -1};
+  CHECK(message_of([&] { traffic(all, {.tensor_element_bytes = sizes}); }) ==
+        "subfed: cost: the size of an element is -1, expected no negative number");
+  CHECK(message_of([&] { traffic(all, {.index_bytes = -4}); }) ==
+        "subfed: cost: the size of an index is -4, expected no negative number");
+  CHECK(message_of([&] {
+          traffic(all, {.element_bytes = std::numeric_limits<std::int64_t>::max()});
+        }) == "subfed: cost: a count grows beyond 2^63 - 1");
+  workload work(net);
+  work.linear(fc);
+  subfed::cost_rule rule;
+  rule.linear = -1;
+  CHECK(message_of([&] { work.count(all, rule); }) ==
+        "subfed: cost: what a rule counts is -1, expected no negative number");
+  work.pooling(9, std::numeric_limits<std::int64_t>::max());  // counts nothing by this rule
+  CHECK(work.count(all) == 10);
+}

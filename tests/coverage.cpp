@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -473,4 +474,54 @@ TEST_CASE("what does not belong together is not joined, and covers are kept as o
   CHECK(message_of([&] { seen.append(ended); }) ==
         "subfed: coverage: 1 clients of a round that has not ended are recorded; end it before "
         "appending");
+}
+
+TEST_CASE("sums of coverage that would leave 64 bits are refused, and nothing is changed") {
+  subfed::model net;
+  const auto g = net.group("g", 3);
+  const submodel full = submodel::full(net);
+  coverage seen(net);
+  seen.record(full);
+  seen.record(full);
+  seen.end_round();
+  // 3 nodes: at most 2^62 / 3 clients, so 2 * 2^59 and no more.
+  std::string message = "nothing was thrown";
+  int doublings = 0;
+  while (message == "nothing was thrown" && ++doublings < 100) {
+    message = support::message_of([&] { seen.append(seen); });
+  }
+  CHECK(message ==
+        "subfed: coverage: the clients of all rounds are over 2^62 / (nodes of the largest group)");
+  CHECK(doublings == 60);
+  CHECK(seen.clients() == std::int64_t{1} << 60);
+  CHECK(seen.rounds() == std::int64_t{1} << 59);
+  CHECK(seen.counts(g)[2] == std::int64_t{1} << 60);
+  CHECK(seen.holders(g).mean == 2);
+
+  coverage shard(net);
+  shard.record(full);
+  message = "nothing was thrown";
+  for (doublings = 0; message == "nothing was thrown" && doublings < 100; ++doublings) {
+    message = support::message_of([&] { shard.merge(shard); });
+  }
+  CHECK(message == "subfed: coverage: more than 2^31 clients take part in a round");
+  CHECK(doublings == 32);
+}
+
+TEST_CASE("first covers of more numbers than memory can have are refused") {
+  subfed::model net;
+  net.group("small", 4);
+  const std::int64_t many = std::int64_t{1} << 62;
+  CHECK(
+      support::message_of([&] { coverage(net, many); }) ==
+      "subfed: coverage: first covers of 4 nodes of group 'small' up to 4611686018427387904 times "
+      "are over 2^59 numbers");
+  net.group("empty", 0);
+  subfed::model wide;
+  wide.group("wide", std::numeric_limits<std::int64_t>::max());
+  CHECK(support::message_of([&] { coverage(wide, 1); }).find("are over 2^59 numbers") !=
+        std::string::npos);
+  subfed::model none;
+  none.group("empty", 0);
+  CHECK_NOTHROW(coverage(none, many));
 }

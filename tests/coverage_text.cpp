@@ -220,3 +220,47 @@ TEST_CASE("refusals name the line, what is there and what is expected") {
   log.record(submodel::full(net));
   CHECK(message_of([&] { to_text(log); }) == expected);
 }
+
+TEST_CASE("what can be counted can be written and read back, however many clients there were") {
+  subfed::model net;
+  net.group("g", 3);
+  net.group("h", 1);
+  const auto sub = submodel::full(net);
+  coverage seen(net, 2);
+  for (int client = 0; client < 3; ++client) seen.record(sub);
+  seen.end_round();
+  seen.record(sub);
+  seen.end_round();
+  for (int doublings = 0; doublings < 58; ++doublings) {
+    CAPTURE(doublings);
+    seen.append(seen);
+    const std::string text = to_text(seen);
+    CHECK(to_text(read_coverage(net, text)) == text);
+  }
+  CHECK(seen.clients() == std::int64_t{1} << 60);
+  subfed::coverage_by_class classes(net, 2);
+  classes.record(sub, 1);
+  classes.end_round();
+  for (int doublings = 0; doublings < 60; ++doublings) classes.append(classes);
+  const std::string text = to_text(classes);
+  CHECK(to_text(read_coverage_by_class(net, text)) == text);
+}
+
+TEST_CASE("first covers of many times, and many classes, are read back from few nodes") {
+  for (const std::int64_t nodes : {0, 1, 2}) {
+    subfed::model net;
+    if (nodes > 0) net.group("g", nodes);
+    for (const std::int64_t times : {1, 2, 1000}) {
+      CAPTURE(nodes);
+      CAPTURE(times);
+      coverage seen(net, times);
+      const std::string text = to_text(seen);
+      CHECK(to_text(read_coverage(net, text)) == text);
+      for (const std::size_t number : {0u, 1u, 300u}) {
+        const subfed::coverage_by_class classes(net, number, times);
+        const std::string by_class = to_text(classes);
+        CHECK(to_text(read_coverage_by_class(net, by_class)) == by_class);
+      }
+    }
+  }
+}

@@ -104,3 +104,11 @@ TEST_CASE("counts near 2^53 keep their evenness, and negative ones are refused")
           evenness_of(count_histogram{{2, -3}});
         }) == "subfed: evenness: -3 items were held 2 times, expected no negative number");
 }
+
+TEST_CASE("more items than 64 bits count are refused") {
+  const std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  CHECK(support::message_of([&] {
+          subfed::evenness_of(subfed::count_histogram{{0, most}, {1, 1}});
+        }) == "subfed: evenness: more than 2^63 - 1 items");
+  CHECK(subfed::evenness_of(subfed::count_histogram{{0, most}, {1, 0}}).items == most);
+}

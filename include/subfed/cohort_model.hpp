@@ -127,10 +127,25 @@ class cohort_model {
   /// Clients that are asked in a round.
   std::int64_t asked() const noexcept { return asked_; }
   /// Share of a class; they add up to 1.
-  double share(std::size_t client_class) const { return shares_[client_class]; }
+  ///
+  /// Throws  error when there is no such class.
+  double share(std::size_t client_class) const {
+    if (client_class >= shares_.size()) {
+      detail::fail("subfed: cohort_model: class number " + std::to_string(client_class) +
+                   " is asked for, but the mix has " + std::to_string(shares_.size()));
+    }
+    return shares_[client_class];
+  }
 
   /// The class of a client in a round.
+  ///
+  /// Throws  error when there is no such client.
   std::size_t class_of(std::uint64_t client, std::uint64_t round) const {
+    if (client >= static_cast<std::uint64_t>(options_.clients)) {
+      detail::fail("subfed: cohort_model: client " + std::to_string(client) +
+                       " is asked for, but there are " + std::to_string(options_.clients),
+                   {.client = client});
+    }
     if (shares_.size() == 1) return 0;
     if (options_.capacities == assignment::fixed) {
       return dealt_[static_cast<std::size_t>(client)];

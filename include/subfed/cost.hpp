@@ -2,6 +2,7 @@
 /// What a client's part costs: parameters, bytes down and up, operations of a forward pass.
 #pragma once
 
+#include <subfed/detail/arithmetic.hpp>
 #include <subfed/layers/linear.hpp>
 #include <subfed/model.hpp>
 #include <subfed/submodel.hpp>
@@ -9,7 +10,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
-#include <limits>
 #include <span>
 #include <string>
 #include <utility>
@@ -20,16 +20,20 @@ namespace subfed::inline v0 {
 namespace detail {
 
 inline std::int64_t cost_product(std::int64_t a, std::int64_t b) {
-  if (a != 0 && b > (std::numeric_limits<std::int64_t>::max)() / a) {
-    fail("subfed: cost: a count grows beyond 2^63 - 1");
-  }
-  return a * b;
+  if (!multiply(a, b)) fail("subfed: cost: a count grows beyond 2^63 - 1");
+  return a;
 }
 inline std::int64_t cost_sum(std::int64_t a, std::int64_t b) {
-  if (a > (std::numeric_limits<std::int64_t>::max)() - b) {
-    fail("subfed: cost: a count grows beyond 2^63 - 1");
+  if (!add(a, b)) fail("subfed: cost: a count grows beyond 2^63 - 1");
+  return a;
+}
+/// n, which an option gives.
+inline std::int64_t not_negative(const char* what, std::int64_t n) {
+  if (n < 0) {
+    fail(std::string("subfed: cost: ") + what + " is " + std::to_string(n) +
+         ", expected no negative number");
   }
-  return a + b;
+  return n;
 }
 
 /// Elements of a dimension that the client holds.
@@ -93,7 +97,7 @@ struct traffic_bytes {
 /// lists are sent an integer for each node held of each group that a scheme cuts. Framing and
 /// compression are not counted, nor the first values of local tensors.
 ///
-/// Throws  error when tensor_element_bytes is not as long as the model.
+/// Throws  error when tensor_element_bytes is not as long as the model, or for a negative size.
 inline traffic_bytes traffic(const submodel& part, const traffic_options& options = {}) {
   const model& net = part.parent();
   const auto sizes = options.tensor_element_bytes;
@@ -104,11 +108,13 @@ inline traffic_bytes traffic(const submodel& part, const traffic_options& option
   std::int64_t tensors = 0;
   for (std::size_t t = 0; t < net.tensors().size(); ++t) {
     if (net.tensors()[t].is_local()) continue;
-    const std::int64_t each = sizes.empty() ? options.element_bytes : sizes[t];
+    const std::int64_t each = detail::not_negative(
+        "the size of an element", sizes.empty() ? options.element_bytes : sizes[t]);
     tensors = detail::cost_sum(
         tensors, detail::cost_product(detail::held_elements(part, tensor_id(t)), each));
   }
   std::int64_t lists = 0;
+  detail::not_negative("the size of an index", options.index_bytes);
   for (std::size_t g = 0; g < net.groups().size(); ++g) {
     if (net.groups()[g].cut == cut::never) continue;
     lists = detail::cost_sum(lists,
@@ -221,7 +227,7 @@ class workload {
 
   /// Operations of one sample by a rule, each operation alone.
   ///
-  /// Throws  error for a submodel of another model.
+  /// Throws  error for a submodel of another model, or a rule that counts a negative number.
   std::vector<std::int64_t> counts(const submodel& part, const cost_rule& rule = {}) const {
     check_parent(part);
     std::vector<std::int64_t> out;
@@ -236,7 +242,7 @@ class workload {
 
   /// Operations of one sample by a rule.
   ///
-  /// Throws  error for a submodel of another model.
+  /// Throws  as counts.
   std::int64_t count(const submodel& part, const cost_rule& rule = {}) const {
     std::int64_t n = 0;
     for (const std::int64_t c : counts(part, rule)) n = detail::cost_sum(n, c);
@@ -289,6 +295,7 @@ class workload {
     return n;
   }
   static std::int64_t times(std::int64_t n, std::int64_t positions, std::int64_t count) {
+    if (detail::not_negative("what a rule counts", count) == 0) return 0;
     return detail::cost_product(detail::cost_product(n, positions), count);
   }
   static std::int64_t price(kind what, const cost_rule& rule) {

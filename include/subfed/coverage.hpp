@@ -45,17 +45,34 @@ struct holder_summary {
 /// Shards join without loss: append() takes the rounds that follow, merge() the clients that
 /// another server recorded of the same round. coverage_text.hpp writes and reads it.
 ///
+/// Up to 2^31 clients in a round; rounds, and clients of all rounds, up to 2^62 / (nodes of the largest
+/// group), pairs of clients up to 2^62: what is summed over them fits in 64 bits. More are refused.
+///
 /// Cost  record: O(runs). end_round: O(nodes). 24 + 8 `times` bytes a node.
 class coverage {
  public:
   /// First covers are kept for 1 .. `times` times.
   ///
-  /// Throws  error when times < 1.
+  /// Throws  error when times < 1, or when they are over 2^59 numbers for a group.
   explicit coverage(model net, std::int64_t times = 1) : model_(std::move(net)), times_(times) {
     if (times < 1) {
       detail::fail("subfed: coverage: first covers are asked for up to " + std::to_string(times) +
                    " times, expected at least 1");
     }
+    std::int64_t largest = 1;
+    for (const auto& group : model_.groups()) {
+      constexpr std::int64_t most_numbers = std::int64_t{1} << 59;
+      std::int64_t numbers = times;
+      if (!detail::multiply(numbers, group.extent) || numbers > most_numbers ||
+          group.extent > most_numbers) {
+        detail::fail("subfed: coverage: first covers of " + std::to_string(group.extent) +
+                         " nodes of group '" + group.name + "' up to " + std::to_string(times) +
+                         " times are over 2^59 numbers",
+                     {.group = group.name});
+      }
+      largest = (std::max)(largest, group.extent);
+    }
+    most_ = most_pairs / largest;
     for (const auto& group : model_.groups()) groups_.emplace_back(group.extent, times);
   }
 
@@ -64,32 +81,37 @@ class coverage {
 
   /// Counts a client of the round that is going on.
   ///
-  /// Throws  error when the submodel is of another model.
+  /// Throws  error when the submodel is of another model, or for too many clients.
   void record(const submodel& sub) {
     if (!(sub.parent() == model_)) {
       detail::fail("subfed: coverage: the submodel is of another model");
     }
+    check_room(1, 0, 0, 0);
     for (std::size_t g = 0; g < groups_.size(); ++g) groups_[g].record(sub.runs(group_id(g)));
     ++open_clients_;
   }
 
+  /// Throws  error for too many rounds or pairs of clients.
   void end_round() {
+    check_room(0, 0, 1, 0);
     for (detail::node_tally& group : groups_) group.end_round(rounds_);
     clients_ += open_clients_;
-    client_pairs_ += open_clients_ * (open_clients_ - 1) / 2;
+    client_pairs_ += open_pairs(open_clients_);
     open_clients_ = 0;
     ++rounds_;
   }
 
   /// The rounds of `later` come behind those recorded here, as if all had been recorded by one.
   ///
-  /// Throws  error for another model or other `times`, or while a round is going on here.
+  /// Throws  error for another model or other `times`, while a round is going on here, or for too many
+  ///         rounds or clients.
   void append(const coverage& later) {
     check_like(later);
     if (open_clients_ != 0) {
       detail::fail("subfed: coverage: " + std::to_string(open_clients_) +
                    " clients of a round that has not ended are recorded; end it before appending");
     }
+    check_room(later.open_clients_, later.clients_, later.rounds_, later.client_pairs_);
     const std::vector<detail::node_tally> theirs = later.groups_;  // later may be *this
     for (std::size_t g = 0; g < groups_.size(); ++g) groups_[g].append(theirs[g], rounds_);
     clients_ += later.clients_;
@@ -100,13 +122,15 @@ class coverage {
 
   /// The clients that a shard recorded of the round that is going on take part in it here.
   ///
-  /// Throws  error for another model or other `times`, or when a round of the shard has ended.
+  /// Throws  error for another model or other `times`, when a round of the shard has ended, or for too
+  ///         many clients.
   void merge(const coverage& shard) {
     check_like(shard);
     if (shard.rounds_ != 0) {
       detail::fail("subfed: coverage: the shard to merge has ended " +
                    std::to_string(shard.rounds_) + " rounds, expected clients of one going on");
     }
+    check_room(shard.open_clients_, 0, 0, 0);
     for (std::size_t g = 0; g < groups_.size(); ++g) {
       for (std::size_t n = 0; n < groups_[g].change.size(); ++n) {
         groups_[g].change[n] += shard.groups_[g].change[n];
@@ -214,6 +238,28 @@ class coverage {
     static_cast<void>(model_[group]);  // refuses a foreign group
     return groups_[group.number()];
   }
+  static constexpr std::int64_t most_pairs = std::int64_t{1} << 62;
+  static constexpr std::int64_t most_open = std::int64_t{1} << 31;
+
+  static std::int64_t open_pairs(std::int64_t clients) { return clients * (clients - 1) / 2; }
+
+  /// Throws unless there is room for more clients of the round that is going on, and for more rounds
+  /// that have ended, with their clients and pairs.
+  void check_room(std::int64_t open, std::int64_t clients, std::int64_t rounds,
+                  std::int64_t pairs) const {
+    const auto refuse = [](const char* what) {
+      detail::fail(std::string("subfed: coverage: ") + what);
+    };
+    // Each summand is at most 2^62, and there are no more than two of that size.
+    if (open_clients_ + open > most_open) refuse("more than 2^31 clients take part in a round");
+    if (clients_ > most_ - clients || clients_ + clients > most_ - open_clients_ - open) {
+      refuse("the clients of all rounds are over 2^62 / (nodes of the largest group)");
+    }
+    if (rounds_ > most_ - rounds) refuse("the rounds are over 2^62 / (nodes of the largest group)");
+    if (client_pairs_ > most_pairs - pairs - open_pairs(open_clients_ + open)) {
+      refuse("the pairs of clients of one round are over 2^62");
+    }
+  }
   void check_times(std::int64_t m) const {
     if (m >= 1 && m <= times_) return;
     detail::fail("subfed: coverage: the first cover " + std::to_string(m) +
@@ -232,6 +278,7 @@ class coverage {
 
   model model_;
   std::int64_t times_;
+  std::int64_t most_ = 0;  ///< rounds, and clients
   std::vector<detail::node_tally> groups_;
   std::int64_t open_clients_ = 0;
   std::int64_t clients_ = 0;

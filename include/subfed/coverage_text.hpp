@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -22,10 +21,6 @@ namespace detail {
 
 /// Writes and reads the private parts of the coverage classes.
 struct coverage_access {
-  // Sums of what a text gives stay below 2^63.
-  static constexpr std::int64_t most = std::int64_t{1} << 53;
-  static constexpr std::int64_t most_clients = std::int64_t{1} << 31;
-
   static void put(std::string& out, const char* name, const std::vector<std::int64_t>& numbers) {
     out += name;
     for (const std::int64_t x : numbers) out += ' ' + std::to_string(x);
@@ -59,13 +54,15 @@ struct coverage_access {
 
   static void get(word_reader& in, coverage& seen) {
     in.expect("rounds");
-    seen.rounds_ = in.number("the number of rounds", 0, most);
+    seen.rounds_ = in.number("the number of rounds", 0, seen.most_);
     in.expect("times");
     in.expect(std::to_string(seen.times_));
     in.expect("clients");
-    seen.clients_ = in.number("the number of clients", 0, most_clients);
+    seen.clients_ = in.number("the number of clients", 0, seen.most_);
     in.expect("pairs");
-    const std::int64_t pairs = seen.clients_ * (seen.clients_ - 1) / 2;
+    const std::int64_t pairs = seen.clients_ > coverage::most_open
+                                   ? coverage::most_pairs
+                                   : coverage::open_pairs(seen.clients_);
     seen.client_pairs_ = in.number("the number of pairs of clients", 0, pairs);
     for (node_tally& t : seen.groups_) get(in, t, seen);
   }
@@ -77,10 +74,10 @@ struct coverage_access {
 
   static void get(word_reader& in, node_tally& t, const coverage& seen) {
     in.expect("counts");
-    std::int64_t total = 0;
+    std::int64_t total = 0;  // at most 2^62, as clients times nodes are
     for (std::int64_t& x : t.counts) {
       x = in.number("a count", 0, seen.clients_);
-      total = x > most - total ? most : total + x;
+      total += x;
     }
     in.expect("last");
     for (std::size_t n = 0; n < t.nodes; ++n) {
@@ -100,11 +97,7 @@ struct coverage_access {
       }
     }
     in.expect("holders");
-    std::int64_t left = static_cast<std::int64_t>(t.nodes);
-    if (seen.rounds_ > 0 && left > most / seen.rounds_) {
-      in.refuse(std::to_string(seen.rounds_) + " rounds", "fewer");
-    }
-    left *= seen.rounds_;
+    std::int64_t left = static_cast<std::int64_t>(t.nodes) * seen.rounds_;  // at most 2^62
     t.holders.clear();
     do {
       t.holders.push_back(in.number("a number of nodes and rounds", 0, left));
@@ -218,14 +211,22 @@ struct coverage_access {
 
   /// The times of a text's second line, checked against what can follow.
   static std::int64_t times(word_reader& in, const model& net) {
-    std::int64_t nodes = 1;
-    for (const auto& group : net.groups()) {
-      if (group.extent > most - nodes) fail("subfed: coverage text: the model has over 2^53 nodes");
-      nodes += group.extent;
-    }
     in.expect("times");
-    return in.number("the times of first covers", 1,
-                     (std::max)(in.numbers_left() / nodes, std::int64_t{1}));
+    return in.number("the times of first covers", 1, room(in, nodes_of(net)));
+  }
+
+  /// Nodes of all groups, up to 2^62.
+  static std::int64_t nodes_of(const model& net) {
+    constexpr std::int64_t most = std::int64_t{1} << 62;
+    std::int64_t nodes = 0;
+    for (const auto& group : net.groups()) nodes += (std::min)(group.extent, most - nodes);
+    return nodes;
+  }
+  /// How often as many numbers can follow; at least once. Of none, as often as one likes: no memory is
+  /// taken for them.
+  static std::int64_t room(const word_reader& in, std::int64_t numbers) {
+    if (numbers == 0) return largest_size;
+    return (std::max)(in.numbers_left() / numbers, std::int64_t{1});
   }
 };
 
@@ -296,10 +297,12 @@ inline coverage_by_class read_coverage_by_class(const model& net, std::string_vi
   for (const char* word : {"subfed", "coverage", "by", "class", "1"}) in.expect(word);
   const std::int64_t times = detail::coverage_access::times(in, net);
   in.expect("classes");
-  std::int64_t nodes = 1;
-  for (const auto& group : net.groups()) nodes += group.extent;
-  const std::int64_t classes =
-      in.number("the number of classes", 0, in.numbers_left() / nodes / times);
+  // Each class has a line of eight words, and a number for each node and time.
+  using access = detail::coverage_access;
+  std::int64_t numbers = access::nodes_of(net);
+  if (!detail::multiply(numbers, times)) numbers = detail::largest_size;
+  const std::int64_t classes = in.number(
+      "the number of classes", 0, (std::min)(in.numbers_left() / 8, access::room(in, numbers)));
   coverage_by_class out(net, static_cast<std::size_t>(classes), times);
   detail::coverage_access::expect_groups(in, net);
   detail::coverage_access::get(in, out);

@@ -32,20 +32,30 @@ inline bool uses_group(const model::tensor_info& tensor, std::size_t group) {
   return false;
 }
 
-/// The tensors that a group ties, by name.
-inline std::string tied_text(const model& net, std::size_t group) {
-  std::string out;
-  for (const auto& tensor : net.tensors()) {
-    if (uses_group(tensor, group)) out += (out.empty() ? "" : ", ") + tensor.name;
+/// The tensors that each group ties, by name.
+inline std::vector<std::string> tied_texts(const model& net) {
+  std::vector<std::string> out(net.groups().size());
+  std::vector<std::size_t> told(out.size(), 0);  // tensors up to the one that was told last
+  for (std::size_t t = 0; t < net.tensors().size(); ++t) {
+    const auto& tensor = net.tensors()[t];
+    for (const dimension& d : tensor.dimensions) {
+      for (const dimension::part& p : d.parts()) {
+        if (p.group == dimension::no_group || told[p.group] == t + 1) continue;
+        told[p.group] = t + 1;
+        out[p.group] += (out[p.group].empty() ? "" : ", ") + tensor.name;
+      }
+    }
   }
-  return out.empty() ? "no tensor" : out;
+  for (std::string& text : out) {
+    if (text.empty()) text = "no tensor";
+  }
+  return out;
 }
 
-inline std::string group_line(const model& net, std::size_t group, std::size_t name_width,
-                              const std::string& nodes) {
-  const auto& info = net.groups()[group];
+inline std::string group_line(const model::group_info& info, std::size_t name_width,
+                              const std::string& nodes, const std::string& tied) {
   return "  " + padded(info.name, name_width) + "  " + nodes + " nodes" +
-         (info.cut == cut::never ? ", never cut" : "") + ": " + tied_text(net, group) + "\n";
+         (info.cut == cut::never ? ", never cut" : "") + ": " + tied + "\n";
 }
 
 /// ", statistic"; nothing for a parameter.
@@ -87,8 +97,10 @@ inline std::string describe(const model& net) {
   const std::size_t tensors = net.tensors().size();
   std::string out = std::to_string(groups) + (groups == 1 ? " group\n" : " groups\n");
   const std::size_t group_width = detail::widest_name(net.groups());
+  const std::vector<std::string> tied = detail::tied_texts(net);
   for (std::size_t g = 0; g < groups; ++g) {
-    out += detail::group_line(net, g, group_width, std::to_string(net.groups()[g].extent));
+    const auto& group = net.groups()[g];
+    out += detail::group_line(group, group_width, std::to_string(group.extent), tied[g]);
   }
   out += std::to_string(tensors) + (tensors == 1 ? " tensor, " : " tensors, ") +
          std::to_string(net.size()) + " elements\n";
@@ -106,10 +118,11 @@ inline std::string describe(const model& net, tensor_id tensor) {
   const auto& info = net[tensor];
   std::string out = "  " + info.name + "  " + detail::shape_text(info.extents) + " = " +
                     detail::dimensions_text(net, info.dimensions) + detail::role_note(info) + "\n";
+  const std::vector<std::string> tied = detail::tied_texts(net);
   for (std::size_t g = 0; g < net.groups().size(); ++g) {
-    if (detail::uses_group(info, g)) {
-      out += detail::group_line(net, g, 0, std::to_string(net.groups()[g].extent));
-    }
+    if (!detail::uses_group(info, g)) continue;
+    const auto& group = net.groups()[g];
+    out += detail::group_line(group, 0, std::to_string(group.extent), tied[g]);
   }
   return out;
 }
@@ -122,10 +135,12 @@ inline std::string describe(const submodel& part) {
   const std::size_t tensors = net.tensors().size();
   std::string out = std::to_string(groups) + (groups == 1 ? " group\n" : " groups\n");
   const std::size_t group_width = detail::widest_name(net.groups());
+  const std::vector<std::string> tied = detail::tied_texts(net);
   for (std::size_t g = 0; g < groups; ++g) {
-    out += detail::group_line(
-        net, g, group_width,
-        std::to_string(part.extent(group_id(g))) + " of " + std::to_string(net.groups()[g].extent));
+    const auto& group = net.groups()[g];
+    const std::string nodes =
+        std::to_string(part.extent(group_id(g))) + " of " + std::to_string(group.extent);
+    out += detail::group_line(group, group_width, nodes, tied[g]);
   }
   out += std::to_string(tensors) + (tensors == 1 ? " tensor, " : " tensors, ") +
          std::to_string(part.size()) + " of " + std::to_string(net.size()) + " elements\n";

@@ -2,6 +2,7 @@
 /// How evenly a number of things (nodes, parameters) got their turns, from how often each was held.
 #pragma once
 
+#include <subfed/detail/arithmetic.hpp>
 #include <subfed/error.hpp>
 
 #include <algorithm>
@@ -38,7 +39,7 @@ struct evenness {
 
 /// Evenness of counts that a histogram lists.
 ///
-/// Throws    error for a negative count or number of items.
+/// Throws    error for a negative count or number of items, or more than 2^63 - 1 items.
 /// Numerics  Sums in double over ascending counts; the variance by the deviations from the mean.
 inline evenness evenness_of(const count_histogram& histogram) {
   evenness out;
@@ -51,7 +52,9 @@ inline evenness evenness_of(const count_histogram& histogram) {
     if (items == 0) continue;
     if (out.items == 0) out.min = times;
     out.max = times;
-    out.items += items;
+    if (!detail::add(out.items, items)) {
+      detail::fail("subfed: evenness: more than 2^63 - 1 items");
+    }
     if (times == 0) out.unseen = items;
     total += static_cast<double>(times) * static_cast<double>(items);
   }

@@ -14,6 +14,7 @@
 #include <initializer_list>
 #include <iterator>
 #include <limits>
+#include <numeric>
 #include <span>
 #include <string>
 #include <string_view>
@@ -76,6 +77,18 @@ template <class V>
 concept borrowed = std::is_lvalue_reference_v<V> || !view_traits<std::remove_cvref_t<V>>::owns;
 
 namespace detail {
+/// An extent or a stride of another library, in any integer type.
+///
+/// Throws  error for an integer over 2^63 - 1.
+template <std::integral Integer>
+std::int64_t as_size(Integer value) {
+  if (!std::in_range<std::int64_t>(value)) {
+    fail("subfed: tensor_view: " + std::to_string(value) +
+         " is given as an extent or a stride, which is over 2^63 - 1");
+  }
+  return static_cast<std::int64_t>(value);
+}
+
 template <class V>
 inline constexpr bool is_tensor_view = false;
 template <class T>
@@ -215,13 +228,11 @@ class tensor_view {
     out.reserve(std::size(range));
     for (std::size_t i = 0; i < std::size(range); ++i) {
       const integer value = std::data(range)[i];
-      if constexpr (std::is_unsigned_v<integer> && sizeof(integer) >= sizeof(std::int64_t)) {
-        if (value > static_cast<integer>((std::numeric_limits<std::int64_t>::max)())) {
-          detail::fail("subfed: tensor_view: " + std::to_string(value) +
-                       " is given as an extent or a stride, which is over 2^63 - 1");
-        }
+      if constexpr (requires { std::in_range<std::int64_t>(value); }) {
+        out.push_back(detail::as_size(value));
+      } else {  // characters
+        out.push_back(static_cast<std::int64_t>(value));
       }
-      out.push_back(static_cast<std::int64_t>(value));
     }
     return out;
   }
@@ -322,23 +333,48 @@ std::pair<std::int64_t, std::int64_t> offset_range(const tensor_view<T>& view) n
   return {low, high};
 }
 
-/// Where the elements of a tensor begin, in bytes. Pre: the tensor is not empty.
+/// Where the elements of a tensor begin, in bytes: each place once, where a stride is 0. Pre: the
+/// tensor is not empty.
 template <class V>
 tensor_view<const std::byte> byte_starts(const V& view, std::int64_t width) {
+  std::array<std::int64_t, max_rank> extents{};
   std::array<std::int64_t, max_rank> strides{};
   for (int r = 0; r < view.rank(); ++r) {
-    strides[static_cast<std::size_t>(r)] = view.extent(r) == 1 ? 0 : view.stride(r) * width;
+    const auto i = static_cast<std::size_t>(r);
+    const bool moves = view.extent(r) != 1 && view.stride(r) != 0;
+    extents[i] = moves ? view.extent(r) : 1;
+    strides[i] = moves ? view.stride(r) * width : 0;
   }
   const auto rank = static_cast<std::size_t>(view.rank());
-  return {reinterpret_cast<const std::byte*>(view.data_handle()), view.extents(),
+  return {reinterpret_cast<const std::byte*>(view.data_handle()),
+          std::span<const std::int64_t>(extents.data(), rank),
           std::span<const std::int64_t>(strides.data(), rank)};
+}
+
+/// Whether all elements of one tensor lie between those of the other, as columns of one matrix do:
+/// modulo what divides all strides their places are apart. False says nothing.
+inline bool interleave(const tensor_view<const std::byte>& a, std::int64_t a_width,
+                       const tensor_view<const std::byte>& b, std::int64_t b_width) noexcept {
+  std::int64_t period = 0;
+  for (const auto* view : {&a, &b}) {
+    for (const std::int64_t stride : view->strides()) period = std::gcd(period, stride);
+  }
+  if (period == 0) return false;
+  const auto place = [period](const tensor_view<const std::byte>& view) {
+    const auto address = reinterpret_cast<std::uintptr_t>(view.data_handle());
+    return static_cast<std::int64_t>(address % static_cast<std::uint64_t>(period));
+  };
+  const std::int64_t apart = place(b) - place(a);
+  const std::int64_t behind = apart < 0 ? apart + period : apart;  // from a's places to b's
+  return a_width <= behind && b_width <= period - behind;
 }
 
 /// Whether an element of one tensor lies in an element of the other; widths of elements in bytes.
 /// Exact: views that interleave without meeting (the two halves of each row of one matrix) do not
 /// overlap. Pre: neither is empty.
 ///
-/// Cost  O(rank), and a sort of one view's addresses where their address ranges meet.
+/// Cost  O(rank), and a sort of one view's addresses where their address ranges meet and no common
+///       period of the strides keeps them apart.
 inline bool overlap(const tensor_view<const std::byte>& a, std::int64_t a_width,
                     const tensor_view<const std::byte>& b, std::int64_t b_width) {
   const auto [a_low, a_high] = offset_range(a);
@@ -349,6 +385,8 @@ inline bool overlap(const tensor_view<const std::byte>& a, std::int64_t a_width,
   const std::byte* const b_last = b.data_handle() + b_high + b_width;
   const std::less<const std::byte*> before;
   if (!before(a_first, b_last) || !before(b_first, a_last)) return false;
+  if (interleave(a, a_width, b, b_width)) return false;
+  if (a.size() > b.size()) return overlap(b, b_width, a, a_width);  // the shorter list of places
 
   std::vector<const std::byte*> places;  // of a's elements, in order
   places.reserve(static_cast<std::size_t>(a.size()));

@@ -346,3 +346,41 @@ TEST_CASE("each element type has its code") {
   round_trip(subfed::bfloat16(1.5), 4);
   round_trip(true, 6);
 }
+
+TEST_CASE("hostile offsets, shapes and strides are refused before a byte is read") {
+  float x = 0;
+  std::int64_t shape[2]{2, 2};
+  std::int64_t strides[2]{2, 1};
+  DLTensor t{};
+  t.data = &x;
+  t.device.device_type = kDLCPU;
+  t.ndim = 2;
+  t.dtype = {2, 32, 1};
+  t.shape = shape;
+  t.strides = strides;
+  const auto refusal = [&] { return message_of([&] { tensor_view<const void>{t}; }); };
+  CHECK(refusal() == "nothing was thrown");
+  const std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  const std::int64_t least = std::numeric_limits<std::int64_t>::min();
+  for (const std::uint64_t offset : {std::uint64_t{1} << 63, 0xFFFFFFFFFFFFFFF8u}) {
+    t.byte_offset = offset;
+    CHECK(refusal() == "subfed: the DLPack tensor has the byte offset " + std::to_string(offset) +
+                           ", which leads to no address");
+  }
+  t.byte_offset = 0;
+  for (const std::int64_t stride : {most, least, most / 2, most / 4, -(most / 4)}) {
+    strides[0] = stride;
+    CHECK(refusal().find(" reach ") != std::string::npos);
+  }
+  strides[0] = -(std::int64_t{1} << 60);
+  CHECK(refusal().find("reach elements that have no address") != std::string::npos);
+  t.strides = nullptr;
+  for (const std::int64_t extent : {most, most / 2, std::int64_t{1} << 61}) {
+    shape[0] = extent;
+    CHECK(refusal().find("has more than 2^63 - 1 ") != std::string::npos);
+  }
+  for (const std::int64_t extent : {std::int64_t{-1}, least}) {
+    shape[0] = extent;
+    CHECK(refusal().find("a negative extent") != std::string::npos);
+  }
+}

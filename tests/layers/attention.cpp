@@ -201,3 +201,19 @@ TEST_CASE("queries and keys whose heads do not fit are an error that names both 
         "subfed: layers: the 10 elements (10) of 'x.k_proj.weight' are not divisible by 4 heads");
   CHECK(net == before);
 }
+
+TEST_CASE("numbers of heads beyond 64 bits are refused") {
+  model net;
+  const auto heads = net.group("heads", 4);
+  const auto none = net.group("none", 0);
+  const std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  CHECK(message_of([&] { subfed::whole_heads(net, heads, 1, most); }) ==
+        "subfed: layers: 4 times 9223372036854775807 query heads are over 2^63 - 1");
+  const model before = net;
+  const subfed::attention_heads empty{none.block(3), none.block(3), most, 1};
+  CHECK(message_of([&] {
+          subfed::fused_attention(
+              net, "a", {.in = 2, .out = 2, .heads = empty, .rows = subfed::fused_rows::by_head});
+        }) != "nothing was thrown");
+  CHECK(net == before);
+}

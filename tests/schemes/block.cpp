@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string_view>
 #include <vector>
 
@@ -95,11 +96,13 @@ TEST_CASE("blocks of groups beyond 2^32 nodes move on by what was asked for") {
   const site where{.round = 5, .client = 2, .extent = blocks, .capacity = 1e-300};
   const index_set held = block{.advance = (std::uint64_t{1} << 39) + 3}(where);
   CHECK(held == index_set::window(blocks, (blocks / 2) + 17, 1));
-  // 3 blocks of a third, where products of rounds and steps are beyond 2^64.
-  const site far{.round = 0xFFFFFFFFFFFFFFFF,
-                 .client = 0xFFFFFFFFFFFFFFFF,
-                 .extent = 0x7FFFFFFFFFFFFFFF,
-                 .capacity = 1e-300};
-  // 2^64 - 1 = 2 K + 1, so the step, the round and the client are all 1: blocks 1 * 1 + 1.
-  CHECK(block{.advance = 0xFFFFFFFFFFFFFFFF}(far) == index_set::window(0x7FFFFFFFFFFFFFFF, 2, 1));
+  // The product of the step, -1 mod K, and of the round, -2, is 2; as a number it is beyond 2^64.
+  const std::int64_t odd = 205891132094649;  // 3^30
+  const auto K = static_cast<std::uint64_t>(odd);
+  const site far{.round = 5 * K - 2, .client = K + 1, .extent = odd, .capacity = 1e-300};
+  CHECK(block{.advance = 7 * K - 1}(far) == index_set::window(odd, 3, 1));
+  const std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  const std::uint64_t all = std::numeric_limits<std::uint64_t>::max();  // 2 most + 1
+  CHECK(block{.advance = all}({.round = all, .client = all, .extent = most, .capacity = 1e-300}) ==
+        index_set::window(most, 2, 1));
 }

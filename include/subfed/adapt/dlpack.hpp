@@ -130,6 +130,13 @@ tensor_view<T> dlpack_elements(const D& t) {
                     ", which is no multiple of the element's " + std::to_string(sizeof(element)) +
                     " bytes");
     }
+    // The address is computed in the signed type of pointers' differences.
+    const std::uint64_t from = reinterpret_cast<std::uintptr_t>(static_cast<const void*>(t.data));
+    if (t.byte_offset > static_cast<std::uint64_t>(PTRDIFF_MAX) ||
+        t.byte_offset > UINTPTR_MAX - from) {
+      refuse_dlpack("has the byte offset " + std::to_string(t.byte_offset) +
+                    ", which leads to no address");
+    }
     auto* const address =
         static_cast<std::byte*>(const_cast<void*>(static_cast<const void*>(t.data))) +
         static_cast<std::ptrdiff_t>(t.byte_offset);

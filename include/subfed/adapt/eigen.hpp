@@ -3,6 +3,7 @@
 /// unsupported part. Includes nothing of Eigen.
 #pragma once
 
+#include <subfed/detail/arithmetic.hpp>
 #include <subfed/tensor_view.hpp>
 
 #include <array>
@@ -100,7 +101,8 @@ struct view_traits<M> {
       const std::size_t r = row_major ? rank - 1 - i : i;
       extents[r] = static_cast<std::int64_t>(m.dimension(detail::any_integer{r}));
       strides[r] = stride;
-      stride *= extents[r];
+      // More than 2^63 - 1 only in an empty tensor, or one that is refused.
+      if (extents[r] > 0) static_cast<void>(detail::multiply(stride, extents[r]));
     }
     return {m.data(), std::span<const std::int64_t>(extents),
             std::span<const std::int64_t>(strides)};

@@ -47,7 +47,8 @@ concept any_mdspan = requires(const M& m) {
 ///   std::mdspan w(data, 64, 20);
 ///   subfed::slice(w, sub[weight], std::mdspan(local, 16, 20));
 ///
-/// Throws  error for a layout that is not strided, or a rank over 8.
+/// Throws  error for a layout that is not strided, a rank over 8, or an extent or a stride over
+///         2^63 - 1.
 template <detail::any_mdspan M>
 struct view_traits<M> {
   using element_type = std::remove_cv_t<typename M::element_type>;
@@ -73,8 +74,8 @@ struct view_traits<M> {
       bool empty = false;
       for (std::size_t r = 0; r < rank; ++r) {
         using rank_type = typename M::extents_type::rank_type;
-        extents[r] = static_cast<std::int64_t>(m.extents().extent(static_cast<rank_type>(r)));
-        strides[r] = static_cast<std::int64_t>(m.mapping().stride(static_cast<rank_type>(r)));
+        extents[r] = detail::as_size(m.extents().extent(static_cast<rank_type>(r)));
+        strides[r] = detail::as_size(m.mapping().stride(static_cast<rank_type>(r)));
         empty = empty || extents[r] == 0;
       }
       T* const data = m.data_handle();

@@ -24,7 +24,7 @@ concept number = std::is_arithmetic_v<std::remove_cv_t<T>> || averageable<std::r
 
 template <class T, class Sequence>
 tensor_view<T> view_of_sequence(Sequence& sequence) {
-  return {std::data(sequence), {static_cast<std::int64_t>(std::size(sequence))}};
+  return {std::data(sequence), {as_size(std::size(sequence))}};
 }
 
 template <class Sequence, class T>

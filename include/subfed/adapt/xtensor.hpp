@@ -84,9 +84,9 @@ struct view_traits<M> {
   requires std::convertible_to<decltype(std::declval<Self&>().data()), T*>
   static tensor_view<T> view(Self& m) {
     std::vector<std::int64_t> extents;
-    for (const auto extent : m.shape()) extents.push_back(static_cast<std::int64_t>(extent));
+    for (const auto extent : m.shape()) extents.push_back(detail::as_size(extent));
     std::vector<std::int64_t> strides;  // 0 in dimensions of extent 1
-    for (const auto stride : m.strides()) strides.push_back(static_cast<std::int64_t>(stride));
+    for (const auto stride : m.strides()) strides.push_back(detail::as_size(stride));
     return {m.data() + static_cast<std::ptrdiff_t>(m.data_offset()), extents, strides};
   }
 };

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <span>
 #include <utility>
@@ -63,6 +64,9 @@ class holding_log {
     std::vector<Item> items;
 
     number find(Item item) {
+      if (items.size() > (std::numeric_limits<number>::max)()) {
+        fail("subfed: parameter_coverage: more than 2^32 different sets or submodels");
+      }
       const auto next = static_cast<number>(items.size());
       const auto [at, is_new] = numbers.try_emplace(std::move(item), next);
       if (is_new) items.push_back(at->first);

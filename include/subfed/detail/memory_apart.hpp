@@ -27,13 +27,8 @@ struct placed_tensor {
   std::int64_t width;
   const std::string* name;
   access used;
-
-  const std::byte* first() const noexcept {
-    return starts.data_handle() + offset_range(starts).first;
-  }
-  const std::byte* last() const noexcept {
-    return starts.data_handle() + offset_range(starts).second + width;
-  }
+  const std::byte* first;  ///< lowest byte
+  const std::byte* last;   ///< behind the highest one
 };
 
 /// The tensors of one call.
@@ -48,29 +43,65 @@ class placed_tensors {
     } else {
       width = static_cast<std::int64_t>(sizeof(T));
     }
-    all_.push_back({byte_starts(tensor, width), width, &name, used});
+    const auto starts = byte_starts(tensor, width);
+    const auto [low, high] = offset_range(starts);
+    all_.push_back({starts, width, &name, used, starts.data_handle() + low,
+                    starts.data_handle() + high + width});
   }
 
   /// Throws  error that names two tensors with an element in the same place, one of them written to.
   ///
-  /// Cost  O(n log n) for n tensors; where address ranges meet, as overlap().
+  /// Cost  O(n log n) for n tensors; where the address range of one that is written to meets that of
+  ///       another, as overlap(). Those that are only read are not compared with each other.
   void check_apart(const char* verb) {
     const std::less<const std::byte*> before;
     std::sort(all_.begin(), all_.end(), [&](const placed_tensor& a, const placed_tensor& b) {
-      return before(a.first(), b.first());
+      return before(a.first, b.first);
     });
-    std::vector<const placed_tensor*> open;  // those that reach behind the beginning of the next
+    open_tensors read;
+    open_tensors written;
     for (const placed_tensor& next : all_) {
-      std::erase_if(open, [&](const placed_tensor* p) { return !before(next.first(), p->last()); });
-      for (const placed_tensor* p : open) {
-        if (p->used == access::reads && next.used == access::reads) continue;
-        if (overlap(p->starts, p->width, next.starts, next.width)) refuse(verb, *p, next);
+      written.close(next.first);
+      check(verb, written, next);
+      if (next.used == access::writes) {
+        read.close(next.first);
+        check(verb, read, next);
       }
-      open.push_back(&next);
+      (next.used == access::writes ? written : read).open(next);
     }
   }
 
  private:
+  /// Tensors that reach behind an address, which moves upwards: a heap, the first to end on top.
+  class open_tensors {
+   public:
+    void open(const placed_tensor& tensor) {
+      heap_.push_back(&tensor);
+      std::push_heap(heap_.begin(), heap_.end(), ends_later);
+    }
+    void close(const std::byte* address) {
+      const std::less<const std::byte*> before;
+      while (!heap_.empty() && !before(address, heap_.front()->last)) {
+        std::pop_heap(heap_.begin(), heap_.end(), ends_later);
+        heap_.pop_back();
+      }
+    }
+    auto begin() const noexcept { return heap_.begin(); }
+    auto end() const noexcept { return heap_.end(); }
+
+   private:
+    static bool ends_later(const placed_tensor* a, const placed_tensor* b) noexcept {
+      return std::less<const std::byte*>()(b->last, a->last);
+    }
+    std::vector<const placed_tensor*> heap_;
+  };
+
+  static void check(const char* verb, const open_tensors& open, const placed_tensor& next) {
+    for (const placed_tensor* p : open) {
+      if (overlap(p->starts, p->width, next.starts, next.width)) refuse(verb, *p, next);
+    }
+  }
+
   [[noreturn]] static void refuse(const char* verb, const placed_tensor& a,
                                   const placed_tensor& b) {
     const std::string start = std::string("subfed: ") + verb + ": ";

@@ -87,7 +87,9 @@ class parameter_counts {
         std::vector<number> either = before;
         either.insert(either.end(), here.begin(), here.end());
         later += static_cast<double>(known.held(here));
-        twice += static_cast<double>(known.held(here) + known.held(before) - known.held(either));
+        const std::int64_t left =
+            known.held(either) - known.held(before);  // but for those held twice
+        twice += static_cast<double>(known.held(here) - left);
       }
       before = std::move(here);
     }

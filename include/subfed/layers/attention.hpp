@@ -3,6 +3,7 @@
 /// values as queries or fewer, in one tensor or three.
 #pragma once
 
+#include <subfed/detail/arithmetic.hpp>
 #include <subfed/detail/equal_parts.hpp>
 #include <subfed/layers/linear.hpp>
 #include <subfed/model.hpp>
@@ -38,7 +39,13 @@ inline attention_heads inside_heads(const dimension& node, std::int64_t heads) {
 inline attention_heads whole_heads(const model& net, group_id heads, std::int64_t width,
                                    std::int64_t queries_each = 1) {
   const std::int64_t count = net[heads].extent;
-  return {heads.block(queries_each).block(width), heads.block(width), count * queries_each, count};
+  attention_heads made{heads.block(queries_each).block(width), heads.block(width), count, count};
+  if (!detail::multiply(made.query_heads, queries_each)) {
+    detail::fail("subfed: layers: " + std::to_string(count) + " times " +
+                     std::to_string(queries_each) + " query heads are over 2^63 - 1",
+                 {.group = net[heads].name});
+  }
+  return made;
 }
 
 /// torch.nn.MultiheadAttention. Its heads together are as wide as embed_dim; key and value inputs of
@@ -118,7 +125,9 @@ inline void check_heads(const model& net, const attention_heads& heads, const st
   const auto queries =
       checked_equal_part(net, "'" + query + "'", heads.query,
                          whole ? heads.key_value_heads : heads.query_heads, "heads");
-  const dimension expected = whole ? dimension(net.extent(keys.one) * each) : keys.one;
+  std::int64_t together = net.extent(keys.one);  // of the queries of one key
+  if (!multiply(together, each)) together = largest_size;
+  const dimension expected = whole ? dimension(together) : keys.one;
   if (queries.parts_are == keys.parts_are && queries.one == expected) return;
   fail("subfed: layers: heads of " + tensors + " do not fit: " + dimension_text(net, heads.query) +
        " with " + std::to_string(heads.query_heads) + " query heads, " +
@@ -208,7 +217,10 @@ inline fused_attention_tensors fused_attention(model& net, const std::string& na
     if (heads.query == heads.key_value) rows = heads.query.repeat(3);
     if (layer.rows == fused_rows::by_head) {
       const auto key = detail::find_equal_part(net, heads.key_value, heads.key_value_heads);
-      const std::int64_t each = heads.query_heads / heads.key_value_heads + 2;
+      std::int64_t each = heads.query_heads / heads.key_value_heads;
+      if (!detail::add(each, 2)) {
+        detail::fail("subfed: layers: '" + fused + ".weight' has more than 2^63 - 1 heads");
+      }
       rows = key->parts_are == dimension::no_group
                  ? key->one.repeat(each).repeat(heads.key_value_heads)
                  : heads.key_value.block(each);

@@ -77,7 +77,12 @@ inline void check_reads(const model& net, tensor_id reader,
   const std::int64_t want = net.extent(in);
   if (in == out) return;
   if (have > 0 && want % have == 0 && want > have) {
-    if (in == out.block(want / have) || in == out.repeat(want / have)) return;
+    if (in == out.block(want / have)) return;
+    // Copies of several parts are listed one by one.
+    const auto copies = static_cast<std::uint64_t>(want / have);
+    const bool as_many =
+        out.parts().size() == 1 || in.parts().size() / copies == out.parts().size();
+    if (as_many && in == out.repeat(want / have)) return;
   }
   detail::fail("subfed: layers: '" + info.name + "' reads " + detail::sized(net, in) + ", but " +
                names + (writers.size() == 1 ? " writes " : " write ") + detail::sized(net, out));
