@@ -190,7 +190,7 @@ TEST_CASE("refusals name the line, what is there and what is expected") {
   const std::string line = "subfed: coverage text: line ";
   CHECK(refusal("group 3 a", "group 4 a") == line + "3: '4', expected '3'");
   CHECK(refusal("times 2", "times 999999999999") ==
-        line + "2: the times of first covers '999999999999', expected 1 to 17");
+        line + "2: the times of first covers '999999999999', expected 1 to 21");
   CHECK(refusal("counts 3 1 1", "counts 4 1 1") == line + "6: a count '4', expected 0 to 3");
   CHECK(refusal("last 1 1 0", "last 1 1 -1") == line + "7: a last round '-1', expected 0 to 1");
   CHECK(refusal("held 0 1 0 0", "held 0 0 0 0") == line + "8: a round '0', expected 1 to 1");

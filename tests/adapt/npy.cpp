@@ -199,6 +199,11 @@ TEST_CASE("what cannot be read in place is refused with the reason") {
   CHECK(refused_header(header_of(">f4", "False", "(2,)")) ==
         "subfed: npy: the header describes big-endian elements ('>f4'), which cannot be read in "
         "place; store them as '<f4'");
+  for (const std::string type : {"f2", "f4", "f8", "i2", "i4", "i8", "u2", "u4", "u8"}) {
+    CHECK(refused_header(header_of(">" + type, "False", "(2,)")) ==
+          "subfed: npy: the header describes big-endian elements ('>" + type +
+              "'), which cannot be read in place; store them as '<" + type + "'");
+  }
   CHECK(refused_header(header_of("|V2", "False", "(2,)")) ==
         "subfed: npy: the header describes bytes without a type ('|V2'): NumPy has no code for "
         "bfloat16 and writes it so; send it as float or as '<u2'");

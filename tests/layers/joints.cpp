@@ -116,7 +116,7 @@ TEST_CASE("a mismatch of very many copies is told as a mismatch") {
   subfed::model net;
   const auto a = net.group("a", 1);
   const auto b = net.group("b", 1);
-  const auto w = net.tensor("w", {concat({a, b, 1}), 1});
+  const auto w = net.tensor("w", {subfed::concat({a, b, 1}), 1});
   const auto v = net.tensor("v", {1, std::int64_t{3} << 40});
   CHECK(support::message_of([&] { subfed::check_reads(net, v, {w}); }).find("'v' reads") !=
         std::string::npos);
