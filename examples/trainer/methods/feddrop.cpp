@@ -127,8 +127,11 @@ class feddrop_method : public unidrop_method {
     const double size = alike.trace();
     if (!(size > 0)) return;  // nobody moved
     alike.scale(1 / size);    // mu is for an objective about 1
-    // A channel that nobody has trained has no similarity that would bring it back: none goes lower.
-    subfed::optimize_keep(alike, budget(), keep, {.smallest = 0.3 * budget().constant_start()});
+    // S of one round is noise in part: a round goes a small part of the way, and no probability is
+    // far below the start. docs/methods.md has what that brings.
+    subfed::optimize_keep(
+        alike, budget(), keep,
+        {.iterations = 3, .step = 0.02, .smallest = 0.8 * budget().constant_start()});
     for (std::size_t c = 0; c < cohort.size(); ++c) {
       keep_.insert_or_assign(cohort[c].who->number, keep[c]);
     }

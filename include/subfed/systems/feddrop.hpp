@@ -133,7 +133,8 @@ struct sync_dropout {
 /// 1 / p_c[n] for the nodes of a group that a submodel keeps, in its order: what their values are
 /// multiplied by in training. [FedDrop, Eq. 3]
 ///
-/// Throws  error for a submodel of another model, or a kept node of probability 0.
+/// Throws  error for a submodel of another model, or a kept node of probability 0 or so small that
+///         1 / p is not finite.
 inline std::vector<double> keep_scale(const keep_probabilities& keep, const submodel& kept,
                                       group_id group) {
   if (!(kept.parent() == keep.parent())) {
@@ -143,9 +144,11 @@ inline std::vector<double> keep_scale(const keep_probabilities& keep, const subm
   std::vector<double> out;
   for (const std::int64_t node : kept[group]) {
     const double own = p.empty() ? 1.0 : p[static_cast<std::size_t>(node)];
-    if (own == 0) {
+    if (own < 0x1p-1022) {
       detail::fail("subfed: keep_scale: node " + std::to_string(node) + " of group '" +
-                   keep.parent()[group].name + "' is kept but has the keep probability 0");
+                       keep.parent()[group].name + "' is kept but has the keep probability " +
+                       detail::text(own),
+                   {.group = keep.parent()[group].name});
     }
     out.push_back(1 / own);
   }

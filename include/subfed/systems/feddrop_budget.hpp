@@ -4,6 +4,7 @@
 
 #include <subfed/average_options.hpp>
 #include <subfed/cost.hpp>
+#include <subfed/detail/average_kernels.hpp>
 #include <subfed/systems/feddrop.hpp>
 
 #include <cstddef>
@@ -61,7 +62,7 @@ class expected_flops {
     double out = 0;
     for (const term& t : terms_) {
       double product = t.coefficient;
-      for (const factor& f : t.factors) product *= f.at(sums);
+      for (const factor& f : t.factors) product = detail::rounded_product(product, f.at(sums));
       out += product;
     }
     return out;
@@ -76,7 +77,9 @@ class expected_flops {
         for (std::size_t f = 0; f < t.factors.size(); ++f) {
           if (f != own) others *= t.factors[f].at(sums);
         }
-        for (const auto& [group, times] : t.factors[own].groups) out[group] += others * times;
+        for (const auto& [group, times] : t.factors[own].groups) {
+          out[group] += detail::rounded_product(others, times);
+        }
       }
     }
     return out;
@@ -107,7 +110,9 @@ class expected_flops {
 
     double at(std::span<const double> sums) const {
       double out = constant;
-      for (const auto& [group, times] : groups) out += times * sums[group];
+      for (const auto& [group, times] : groups) {
+        out += detail::rounded_product(times, sums[group]);
+      }
       return out;
     }
   };

@@ -12,6 +12,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -72,11 +73,17 @@ inline void check_keep_options(const keep_optimizer_options& options) {
 /// the constant start does not.
 ///
 /// For a given order of the clients at each node the objective is sum a / q. A step goes to the
-/// minimum of that, with the budget's cost taken linear, within a distance that every probability
-/// may change by; the a are averaged over the last steps, since orders change back and forth where
-/// clients are to be equal. The distance is halved whenever three steps in a row bring hardly any
-/// gain. The best probabilities seen are returned. They are a local minimum: for S with positive
-/// elements off the diagonal the problem is not convex.
+/// minimum of that along the order, with the budget's cost taken linear, within a distance that
+/// every probability may change by. Equal clients are put in the order in which they part best, and
+/// stay equal where that gains nothing. The distance is halved whenever three steps in a row bring
+/// hardly any gain. Where the probabilities have settled other orders are tried, and an iteration
+/// goes there, however far that is. The best probabilities seen are returned. For S with positive
+/// elements off the diagonal the problem is not convex: with few clients they are the minimum in
+/// nearly all cases, with many they may be a local one.
+///
+/// iterations * step bounds how far a round changes the probabilities unless they settle before. S
+/// of one round is noise in part, and training does better when a round goes a small part of the
+/// way: the trainer takes three iterations of 0.02 (docs/methods.md).
 ///
 /// observer(iteration, q) is called for every step, q with the clients of a node in a row.
 ///
@@ -84,10 +91,11 @@ inline void check_keep_options(const keep_optimizer_options& options) {
 /// Post     g > 0 at every step; every q is in [smallest, 1]; clients with the same S and the same
 ///          p get the same q.
 /// Throws   error for other numbers of clients or nodes, models that differ, options out of range,
-///          or a budget that even the smallest probabilities do not meet; nothing is changed then.
-/// Numerics Uses std::log: bits may differ between C libraries, so the probabilities have to
-///          travel.
-/// Cost     O(N C^2) an iteration, O(N C) where the order of the clients has settled.
+///          similarities that are not finite or overflow the objective, or a budget that even the
+///          smallest probabilities do not meet; nothing is changed then.
+/// Numerics Elements of S enter the steps as floats over the largest one, sums are in double; the
+///          same bits everywhere.
+/// Cost     O(N C^2) an iteration, O(N C) while the order of the clients stays.
 template <class Observer = detail::no_observer>
 keep_report optimize_keep(const trajectory_similarity& similarity, const flops_budget& budget,
                           std::span<keep_probabilities> clients,
@@ -105,30 +113,51 @@ keep_report optimize_keep(const trajectory_similarity& similarity, const flops_b
           "the similarity");
     }
   }
+  double size = 0;
+  for (std::size_t n = 0; n < similarity.nodes(); ++n) {
+    for (const double s : similarity.triangle(n)) size += 2 * (std::fabs(s) / options.smallest);
+  }
+  if (!detail::is_finite_double(size)) {
+    detail::fail(
+        "subfed: optimize_keep: a similarity is not finite, or they are so large that the "
+        "objective is not");
+  }
   detail::keep_descent descent(similarity, budget, clients, options.barrier, options.smallest);
   keep_report report;
   std::vector<double> best(descent.probabilities().begin(), descent.probabilities().end());
   report.penalised = descent.penalised();
   double radius = options.step;
   int without_gain = 0;
-  while (report.iterations < options.iterations) {
-    const double change = descent.step(radius);
+  const auto look = [&] {
     ++report.iterations;
     observer(report.iterations, descent.probabilities());
     const double now = descent.penalised();
     if (now < report.penalised) {
       if (report.penalised - now > 1e-5 * std::fabs(now)) without_gain = 0;
       report.penalised = now;
-      best.assign(descent.probabilities().begin(), descent.probabilities().end());
+      const auto q = descent.probabilities();
+      best.assign(q.begin(), q.end());
     }
+  };
+  double settled = std::numeric_limits<double>::infinity();
+  while (report.iterations < options.iterations) {
+    const double change = descent.step(radius);
+    look();
     if (++without_gain > 2) {
       radius /= 2;
       without_gain = 0;
     }
-    if (radius < options.tolerance || change < options.tolerance) {
+    if (radius >= options.tolerance && change >= options.tolerance) continue;
+    const bool gained = settled - report.penalised > 1e-5 * std::fabs(report.penalised);
+    settled = report.penalised;
+    if (gained && report.iterations == options.iterations) break;
+    if (!gained || !descent.reorder()) {
       report.stopped = keep_stop::tolerance;
       break;
     }
+    look();
+    radius = options.step;
+    without_gain = 0;
   }
   std::vector<double> own(similarity.nodes());
   for (std::size_t c = 0; c < clients.size(); ++c) {
@@ -137,7 +166,8 @@ keep_report optimize_keep(const trajectory_similarity& similarity, const flops_b
   }
   report.objective = trajectory_objective(similarity, clients);
   report.slack = budget.slack(clients);
-  report.penalised = report.objective - options.barrier * std::log(report.slack);
+  report.penalised = report.objective -
+                     detail::rounded_product(options.barrier, detail::portable_log(report.slack));
   return report;
 }
 

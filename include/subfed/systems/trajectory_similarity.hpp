@@ -147,7 +147,8 @@ struct trajectory {
 ///
 /// Shapes    `before` as the model; tensors of a client as its submodel.
 /// Throws    error for clients, submodels, probabilities or tensors that do not fit the model, a
-///           sum of weights that is not positive, or an update with a value that is not finite.
+///           sum of weights that is not positive, an update with a value that is not finite, or
+///           updates whose products are not.
 /// Numerics  Sums of products in double, tensor by tensor in row-major order; the same bits
 ///           everywhere.
 /// Cost      O(W C^2) for W parameters.
@@ -232,6 +233,12 @@ trajectory_similarity similarity_of(const model& net,
       for (std::size_t j = 0; j <= i; ++j) {
         const double p = (std::max)(clients[i].keep.values()[n], clients[j].keep.values()[n]);
         out(n, i, j) *= clients[i].weight / weights * (clients[j].weight / weights) * p;
+        if (!detail::is_finite_double(out(n, i, j))) {
+          detail::fail("subfed: similarity_of: the updates of node " + std::to_string(n) + " by " +
+                       detail::client_text(clients[i].sub) + " and " +
+                       detail::client_text(clients[j].sub) +
+                       " are so large that their product is not finite, or an old value is not");
+        }
       }
     }
   }
@@ -240,7 +247,8 @@ trajectory_similarity similarity_of(const model& net,
 
 /// sum over n, i and j of S^n_ij / max(q_i[n], q_j[n]). [FedDrop, Eq. 7]
 ///
-/// Throws  error for another number of clients or nodes, or a pair of probabilities 0.
+/// Throws  error for another number of clients or nodes, a pair of probabilities 0, or a sum that is
+///         not finite.
 /// Cost    O(N C^2).
 inline double trajectory_objective(const trajectory_similarity& similarity,
                                    std::span<const keep_probabilities> clients) {
@@ -269,6 +277,9 @@ inline double trajectory_objective(const trajectory_similarity& similarity,
         sum += (i == j ? 1 : 2) * similarity(n, i, j) / q;
       }
     }
+  }
+  if (!detail::is_finite_double(sum)) {
+    detail::fail("subfed: trajectory_objective: the sum is not finite");
   }
   return sum;
 }
