@@ -183,6 +183,11 @@ TEST_CASE("bad probabilities, foreign models and nodes of probability 0 are refu
           subfed::keep_scale(keep_probabilities(net.net, 0), subfed::submodel::full(net.net),
                              net.b);
         }) == "subfed: keep_scale: node 0 of group 'b' is kept but has the keep probability 0");
+  CHECK(message_of([&] {
+          subfed::keep_scale(keep_probabilities(net.net, 0x1p-1040),
+                             subfed::submodel::full(net.net), net.b);
+        }).find("subfed: keep_scale: node 0 of group 'b' is kept but has the keep probability ") ==
+        0);
   CHECK(message_of([] { subfed::initial_deviation(0, 4); }).find("a keep probability of 0") !=
         std::string::npos);
 }

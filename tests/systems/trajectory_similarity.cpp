@@ -262,12 +262,23 @@ TEST_CASE("what does not fit is refused by name") {
   CHECK(refused({{full, {infinite}, keep, 1}}).find("a value that is not finite in tensor 'w'") !=
         std::string::npos);
   CHECK(refused({{full, {view}, keep, -1}}).find("the weight of client 0") != std::string::npos);
+  const std::vector<double> huge{1e200, 1};
+  CHECK(
+      refused({{full, {tensor_view<const double>(huge.data(), {2})}, keep, 1}})
+          .find(
+              "subfed: similarity_of: the updates of node 0 by client 0 of round 0 and client 0 of "
+              "round 0 are so large that their product is not finite") == 0);
   subfed::model other;
   other.group("g", 3);
   CHECK(
       refused({{full, {view}, keep_probabilities(other), 1}}) ==
       "subfed: similarity_of: the keep probabilities of client 0 of round 0 are of another model");
-  const trajectory_similarity s(2, 2);
+  trajectory_similarity s(2, 2);
+  s(0, 0, 0) = 1e308;
+  CHECK(message_of([&] {
+          subfed::trajectory_objective(s, std::vector(2, keep_probabilities(net, 1e-3)));
+        }) == "subfed: trajectory_objective: the sum is not finite");
+  s(0, 0, 0) = 0;
   CHECK(message_of([&] { subfed::trajectory_objective(s, std::vector{keep}); }) ==
         "subfed: trajectory_objective: 1 clients are given, expected 2");
   CHECK(message_of([&] {
