@@ -39,14 +39,14 @@ struct capacity_mix {
   /// A share rho of large clients, the others small. [Rolex, Fig. 3]
   ///
   /// Throws  error unless 0 <= rho <= 1.
-  static capacity_mix two_classes(subfed::capacity large, subfed::capacity small, double rho) {
-    if (rho == 0) return {{{small, 1}}};
+  static capacity_mix two_classes(subfed::capacity large, subfed::capacity little, double rho) {
+    if (rho == 0) return {{{little, 1}}};
     if (rho == 1) return {{{large, 1}}};
     if (!detail::in_unit_interval(rho)) {
       detail::fail("subfed: capacity_mix: the share of large clients is " + detail::text(rho) +
                    ", expected 0 to 1");
     }
-    return {{{large, rho}, {small, 1 - rho}}};
+    return {{{large, rho}, {little, 1 - rho}}};
   }
   /// Capacities by household income: 1/16 below $75,000, 1/8 to $100,000, 1/4 to $150,000, 1/2 to
   /// $200,000, 1 above [Rolex, Fig. 7]; shares of U.S. households in 2020 [Census].

@@ -47,12 +47,12 @@ struct format16 {
     const auto normal = static_cast<std::uint32_t>((rounded - rebias) >> shift);
     // Smaller ones: adding 2^52 steps leaves the number of steps in the last bits of the sum.
     constexpr double steps = power(52 + 1 - bias - MantissaBits);
-    const auto small = static_cast<std::uint32_t>(
+    const auto denormal = static_cast<std::uint32_t>(
         std::bit_cast<std::uint64_t>(std::bit_cast<double>(size) + steps));
 
     constexpr std::int32_t first_normal = (1023 + 1 - bias) << 20;
     constexpr std::int32_t past_normal = (1023 + 1 + bias) << 20;
-    std::uint32_t out = select(high < first_normal, small, normal) & 0xFFFFu;
+    std::uint32_t out = select(high < first_normal, denormal, normal) & 0xFFFFu;
     out = select(high >= past_normal, infinity, out);
     const std::int32_t any_low = static_cast<std::uint32_t>(size) != 0;
     out |= select((high | any_low) > 0x7FF00000, 1u << (MantissaBits - 1), 0u);  // NaN
@@ -63,16 +63,16 @@ struct format16 {
   [[SUBFED_ALWAYS_INLINE]] static constexpr double decode(std::uint16_t bits) noexcept {
     const std::int32_t size = bits & 0x7FFF;
     const std::uint32_t sign = std::uint32_t{bits} >> 15 << 31;
-    const bool small = size < (1 << MantissaBits);
-    // A float of the same mantissa and exponent; of small numbers their steps, in which they count.
+    const bool denormal = size < (1 << MantissaBits);
+    // A float of the same mantissa and exponent; of denormal numbers their steps, in which they count.
     std::uint32_t wide = (static_cast<std::uint32_t>(size) << (23 - MantissaBits)) +
                          (std::uint32_t{127 - bias} << 23);
     wide |= select(size >= static_cast<std::int32_t>(infinity), 0x7F800000u, 0u);
-    wide = select(small, std::bit_cast<std::uint32_t>(static_cast<float>(size)), wide) | sign;
+    wide = select(denormal, std::bit_cast<std::uint32_t>(static_cast<float>(size)), wide) | sign;
     constexpr auto step = std::bit_cast<std::uint64_t>(power(1 - bias - MantissaBits));
     constexpr auto one = std::bit_cast<std::uint64_t>(1.0);
     return static_cast<double>(std::bit_cast<float>(wide)) *
-           std::bit_cast<double>(select(small, step, one));
+           std::bit_cast<double>(select(denormal, step, one));
   }
 };
 

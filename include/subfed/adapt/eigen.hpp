@@ -34,9 +34,9 @@ concept eigen_dense = requires(M& m) {
 /// A number for parameters that are std::size_t in one class of Eigen and signed in the next.
 struct any_integer {
   std::size_t value;
-  template <std::integral I>
-  operator I() const noexcept {
-    return static_cast<I>(value);
+  template <std::integral Integer>
+  operator Integer() const noexcept {
+    return static_cast<Integer>(value);
   }
 };
 

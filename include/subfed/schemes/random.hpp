@@ -130,14 +130,15 @@ struct random {
     std::size_t before = 0;  // keys with a smaller leading byte
     std::size_t byte = 0;
     while (before + with_byte[byte] < count) before += with_byte[byte++];
-    std::vector<std::uint64_t> near;
+    std::vector<std::uint64_t> close_keys;
     for (const std::uint64_t key : keys) {
-      if (key >> 56 == byte) near.push_back(key);
+      if (key >> 56 == byte) close_keys.push_back(key);
     }
-    const auto last = near.begin() + static_cast<std::ptrdiff_t>(count - before - 1);
-    std::nth_element(near.begin(), last, near.end());
+    const auto last = close_keys.begin() + static_cast<std::ptrdiff_t>(count - before - 1);
+    std::nth_element(close_keys.begin(), last, close_keys.end());
     const std::uint64_t bound = *last;
-    const auto less = std::count_if(near.begin(), last, [bound](auto key) { return key < bound; });
+    const auto less =
+        std::count_if(close_keys.begin(), last, [bound](auto key) { return key < bound; });
     return {bound, count - before - static_cast<std::size_t>(less)};
   }
 };

@@ -155,9 +155,9 @@ inline round_moments rounds_until_chosen(std::int64_t indices, std::int64_t time
   }
   if (indices == 1) return {static_cast<double>(times), 0};
   const detail::last_of_poisson_processes last{count, times, detail::log_factorial(times)};
-  const double far = std::log(count) + 60;
+  const double tail = std::log(count) + 60;
   const auto m = static_cast<double>(times);
-  const double middle = last.mode(m + 2 * std::sqrt(m * far) + 2 * far);
+  const double middle = last.mode(m + 2 * std::sqrt(m * tail) + 2 * tail);
   double h = 1;
   round_moments found = last.trapezoid(middle, h);
   for (int halvings = 0; halvings < 12; ++halvings) {

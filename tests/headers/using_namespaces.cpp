@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+// A program that says `using namespace` of both can write our names alone. Not among them: slice, which
+// <valarray> has too, and random, which <cstdlib> of POSIX has.
+#include <algorithm>
+#include <cmath>
+#include <complex>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <iostream>
+#include <numeric>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <subfed/coverage_statistics.hpp>
+#include <subfed/coverage_theory.hpp>
+#include <subfed/subfed.hpp>
+#include <subfed/systems.hpp>
+
+using namespace std;
+using namespace subfed;
+
+int use_names();
+int use_names() {
+  model net;
+  const group_id hidden = net.group("hidden", 4, cut::by_scheme);
+  const dimension both = concat({hidden.repeat(2), 3});
+  const tensor_id weight = net.tensor("weight", {both, hidden.block(2)});
+  linear(net, "fc", {.in = hidden, .out = 2, .bias = bias::none});
+  const capacity half_of_it = capacity::ratio(1, 2);
+  const draw_key key{.round = 1, .capacity = half_of_it};
+  const submodel part = draw(net, rolling{.walk = direction::forward}, key);
+  const submodel other = draw(net, prefix{.round_to = rounding::ceil}, key);
+  const submodel third = draw(net, block{}, key);
+  const selection chosen = part[weight];
+  const index_set nodes = index_set::full(4);
+  const run first = nodes.runs()[0];
+  coverage seen(net);
+  seen.record(part);
+  seen.end_round();
+  parameter_coverage joint(net);
+  const evenness even = evenness_of(seen.counts(hidden));
+  const cohort_model cohort({.clients = 4, .participation = 1});
+  const half h(1.5f);
+  const bfloat16 b(1.5f);
+  vector<float> values(4);
+  const tensor_view<float> view(values.data(), {4});
+  const string text = describe(net) + draw_dot(net) + to_text(seen);
+  const traffic_bytes bytes = traffic(part);
+  const workload work(net);
+  selective_average<float> mean(net);
+  const round_moments rounds = rounds_until_chosen(4);
+  return static_cast<int>(shared_nodes(part, other, hidden) + parameters(third) + chosen.rank() +
+                          first.length + even.items + cohort.asked() + h.bits + b.bits +
+                          view.rank() + bytes.up + work.count(part) + joint.rounds() + max_rank) +
+         static_cast<int>(rounds.mean) + static_cast<int>(text.size());
+}
