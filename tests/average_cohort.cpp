@@ -689,3 +689,102 @@ TEST_CASE_TEMPLATE("random channels of convolutions, few and many clients, equal
     CHECK(report.held == held);
   }
 }
+
+namespace {
+
+/// A weight, a running variance and a head that stays with each client.
+struct model_with_roles {
+  subfed::model net;
+  subfed::group_id g = net.group("g", 3);
+  subfed::tensor_id weight = net.tensor("w", {g});
+  subfed::tensor_id variance = net.tensor("var", {g}, subfed::role::statistic);
+  subfed::tensor_id own = net.tensor("own", {g, 2}, subfed::role::local);
+};
+
+/// Two clients by either form of the average; what stands at the place of the head is `there`.
+template <class T>
+average_report average_by(bool one_pass, const model_with_roles& m,
+                          const tensor_view<const T>& there, const tensor_views<T>& globals,
+                          const average_options& options) {
+  const float ones[3] = {1, 1, 1}, threes[3] = {3, 3, 3}, low[3] = {0.1f, 0.1f, 0.1f};
+  const tensor_view<const float> one(ones, {3}), three(threes, {3}), small(low, {3});
+  const std::vector<subfed::update<T>> updates{
+      {submodel(m.net, {index_set::full(3)}, {.client = 1}), {one, small, there}},
+      {submodel(m.net, {index_set::full(3)}, {.client = 2}), {three, small, there}}};
+  if (one_pass) return subfed::average_cohort<T>(m.net, updates, globals, options);
+  subfed::selective_average<T> first(m.net, options), second(m.net, options);
+  first.add(updates[0].sub, updates[0].tensors);
+  second.add(updates[1].sub, updates[1].tensors);
+  first.merge(second);
+  return first.finish(globals);
+}
+
+template <class T>
+void check_roles(const tensor_view<const T>& there) {
+  const model_with_roles m;
+  for (const bool one_pass : {true, false}) {
+    for (const auto policy : {subfed::non_finite::propagate, subfed::non_finite::refuse,
+                              subfed::non_finite::skip_client, subfed::non_finite::skip_element}) {
+      float w[3] = {0, 0, 0}, variance[3] = {1, 1, 1};
+      float own[6] = {5, -0.0f, std::numeric_limits<float>::quiet_NaN(), 5, 5, 5};
+      float before[6];
+      std::memcpy(before, own, sizeof own);
+      const average_report report =
+          average_by<T>(one_pass, m, there,
+                        {tensor_view<float>(w, {3}), tensor_view<float>(variance, {3}),
+                         tensor_view<float>(own, {3, 2})},
+                        {.step = 2, .on_non_finite = policy});
+      CHECK(report.clients == 2);
+      CHECK(report.held == 6);
+      CHECK(report.unheld == 0);
+      CHECK(report.kept == 6);
+      CHECK(report.skipped_elements == 0);
+      for (std::size_t i = 0; i < 3; ++i) {
+        CHECK(w[i] == 4);            // 0 + 2 (2 - 0)
+        CHECK(variance[i] == 0.1f);  // not 1 + 2 (0.1 - 1)
+      }
+      CHECK(std::memcmp(own, before, sizeof own) == 0);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE(
+    "local tensors keep the server's bits, whatever an update has there; statistics take no step") {
+  float poison[6];
+  std::fill_n(poison, 6, std::numeric_limits<float>::infinity());
+  check_roles<float>(tensor_view<const float>(poison, {3, 2}));
+  check_roles<float>(tensor_view<const float>(poison, {5}));
+  check_roles<float>(tensor_view<const float>(nullptr, {0}));
+  check_roles<void>(tensor_view<const float>(poison, {3, 2}));
+  check_roles<void>(tensor_view<const float>(nullptr, {0}));
+  const std::int64_t integers[2] = {1, 2};
+  check_roles<void>(tensor_view<const std::int64_t>(integers, {2}));
+}
+
+TEST_CASE("an update's view of a local tensor may be the server's own memory") {
+  const model_with_roles m;
+  float w[3] = {}, variance[3] = {}, own[6] = {1, 2, 3, 4, 5, 6};
+  for (const bool one_pass : {true, false}) {
+    average_by<float>(one_pass, m, tensor_view<const float>(own, {3, 2}),
+                      {tensor_view<float>(w, {3}), tensor_view<float>(variance, {3}),
+                       tensor_view<float>(own, {3, 2})},
+                      {});
+    CHECK(own[5] == 6);
+    CHECK(variance[0] == 0.1f);
+  }
+}
+
+TEST_CASE("deltas of a statistic are added without a step") {
+  const model_with_roles m;
+  for (const bool one_pass : {true, false}) {
+    float w[3] = {}, variance[3] = {1, 1, 1}, own[6] = {};
+    average_by<float>(one_pass, m, tensor_view<const float>(nullptr, {0}),
+                      {tensor_view<float>(w, {3}), tensor_view<float>(variance, {3}),
+                       tensor_view<float>(own, {3, 2})},
+                      {.content = subfed::content::deltas, .step = 3});
+    CHECK(w[0] == 6);
+    CHECK(variance[0] == 1.1f);
+  }
+}

@@ -72,6 +72,7 @@ average_report average_updates(const model& net, std::span<const update<U>> upda
   for (std::size_t t = 0; t < globals.size(); ++t) {
     const std::string& name = net.tensors()[t].name;
     places.add(globals[t], name, detail::access::writes);
+    if (net.tensors()[t].is_local()) continue;
     for (const auto& m : members) places.add((*m.tensors)[t], name, detail::access::reads);
   }
   places.check_apart("average");
@@ -86,8 +87,10 @@ average_report average_updates(const model& net, std::span<const update<U>> upda
 /// T void: tensors of mixed types.
 ///
 /// Shapes    Tensor t of an update is sub.extents(tensor_id(t)), global tensor t as the model has it;
-///           any strides.
-/// Post      Elements that no client holds with a positive weight keep their bits.
+///           any strides. Of a tensor that stays with the client (role::local) an update may have any
+///           view, also an empty one, which is never read.
+/// Post      Elements that no client holds with a positive weight keep their bits, and so do local
+///           tensors.
 /// Throws    error for an empty cohort, and whatever selective_average::add and finish refuse;
 ///           nothing has been written then.
 /// Numerics  Each element's sum and weight are doubles, added in the order of the clients' numbers

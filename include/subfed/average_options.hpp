@@ -43,7 +43,8 @@ enum class integer_rule {
 struct average_options {
   divisor divide_by = divisor::holders;
   subfed::content content = content::parameters;
-  /// Server step size alpha: new = old + step (average - old), or old + step average for deltas.
+  /// Server step size alpha: new = old + step (average - old), or old + step average for deltas. Of
+  /// parameters; statistics take the average itself, as a step over 1 makes a variance negative.
   double step = 1;
   non_finite on_non_finite = non_finite::propagate;
   integer_rule integers = integer_rule::keep;
@@ -63,7 +64,7 @@ struct average_report {
   std::int64_t skipped_elements = 0;  ///< left out by non_finite::skip_element
   std::int64_t held = 0;              ///< global elements that were written
   std::int64_t unheld = 0;            ///< global elements that nobody held: their bits stay
-  std::int64_t kept = 0;              ///< integers that integer_rule::keep left as they were
+  std::int64_t kept = 0;  ///< integers under integer_rule::keep, and local tensors: as they were
   std::int64_t overflowed = 0;  ///< results of finite values that became infinite, as they are
                                 ///< beyond the largest number of the global tensor's type
 

@@ -34,7 +34,9 @@ namespace subfed::inline v0 {
 ///
 ///   theta[k] = sum over the clients m that hold k of p_m theta_m[k]  /  sum of their p_m
 ///
-/// and leaves a parameter that nobody holds, or only with weight 0, as it is, bit for bit. Updates
+/// and leaves a parameter that nobody holds, or only with weight 0, as it is, bit for bit; so it does
+/// with tensors that stay with their clients (role::local). Statistics are averaged as they are:
+/// options.step is for parameters. Updates
 /// come one by one and are not kept; averages of parts of a cohort merge. When all updates are at
 /// hand, average_cohort() is faster and needs no memory.
 ///
@@ -62,7 +64,8 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
   /// Adds a client's update: its tensors in the order in which the model describes them. Their
   /// floating-point types may differ from T and from update to update.
   ///
-  /// Shapes  tensor t is sub.extents(tensor_id(t)); any strides.
+  /// Shapes  tensor t is sub.extents(tensor_id(t)); any strides. Of a tensor that stays with the
+  ///         client (role::local) any view is taken, also an empty one, and never read.
   /// Throws  error for a negative or non-finite weight or sum of weights, another model, a wrong
   ///         number or shape of tensors, a non-finite value under non_finite::refuse, another round or
   ///         a second update under options.round. The state is then as it was (refusals by round are
@@ -75,7 +78,9 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
                                                          double weight = 1) {
     const detail::float_mode mode;
     detail::check_update<U>(model_, sub, tensors, weight);
-    for (std::size_t t = 0; t < tensors.size(); ++t) check_format(t, format_of(tensors[t]));
+    for (std::size_t t = 0; t < tensors.size(); ++t) {
+      if (!model_.tensors()[t].is_local()) check_format(t, format_of(tensors[t]));
+    }
     check_round(sub);
     if (!detail::admits(sub, tensors, options_.on_non_finite)) {
       ++report_.skipped_clients;  // not seen: it may send a better one
@@ -91,6 +96,7 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
     // An update with left-out elements gets an entry of its own, which they refer to by number.
     std::size_t own_entry = no_entry;
     for (std::size_t t = 0; t < tensors.size(); ++t) {
+      if (model_.tensors()[t].is_local()) continue;
       if (!state_[t].format) state_[t].format = format_of(tensors[t]);
       move_to(state_[t], ranges[t]);
       detail::with_type(tensors[t],
@@ -287,7 +293,7 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
     std::vector<detail::product_range> out;
     for (std::size_t t = 0; t < tensors.size(); ++t) {
       out.push_back(state_[t].range);
-      if (!(weight > 0)) continue;
+      if (!(weight > 0) || model_.tensors()[t].is_local()) continue;
       detail::with_type(tensors[t], [&]<class E>(const tensor_view<const E>& tensor) {
         if constexpr (averageable<E>) include(out.back(), sub, t, tensor, weight);
       });

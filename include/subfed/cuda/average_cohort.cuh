@@ -114,9 +114,10 @@ class average {
 ///   mean.launch(stream);
 ///
 /// Shapes    as subfed::average_cohort. All in memory of the current device.
-/// Post      Elements that no client holds with a positive weight keep their bits.
+/// Post      Elements that no client holds with a positive weight keep their bits, and so do local
+///           tensors.
 /// Throws    as subfed::average_cohort; error for memory elsewhere, for weights outside 2^-400 to 2^400
-///           other than 0, and for non_finite::refuse and skip_client, which need the elements before
+///           other than 0, for a step of a model with statistics, which take none, and for non_finite::refuse and skip_client, which need the elements before
 ///           the launch; cuda_error. Nothing is launched then. Updates have the element type of the
 ///           global tensors.
 /// Numerics  The bits of subfed::average_cohort but for NaNs, whose sign and payload are the
@@ -133,7 +134,8 @@ average<detail::kernel_element_t<T>> prepare_average(
   const int device = detail::current_device();
   detail::check_on_device("cuda::average", "global", net, globals, device);
   for (const auto& part : request.parts) {
-    detail::check_on_device("cuda::average", "client", net, *part.tensors, device);
+    detail::check_on_device("cuda::average", "client", net, detail::sent_views(net, *part.tensors),
+                            device);
   }
   const detail::average_plan<detail::kernel_element_t<T>> plan(
       net, globals, std::span<const detail::average_part<T>>(request.parts), nullptr,

@@ -55,10 +55,11 @@ class selective_average {
   /// sums: device memory of net.size() doubles, which stays the caller's. Call clear() first.
   ///
   /// Throws  error for options that need the elements before a launch, non_finite::skip_element among
-  ///         them, memory elsewhere, or another number of doubles.
+  ///         them, for a step of a model with statistics, memory elsewhere, or another number of
+  ///         doubles.
   selective_average(model net, const tensor_view<double>& sums, const average_options& options = {})
       : model_(std::move(net)), options_(options), sums_(sums.data_handle()) {
-    detail::check_device_options(options_);
+    detail::check_device_options(model_, options_);
     if (options_.on_non_finite == non_finite::skip_element) {
       subfed::detail::fail(
           "subfed: cuda: selective_average does not offer non_finite::skip_element on a device; "
@@ -109,16 +110,17 @@ class selective_average {
     detail::check_device_weight(sub, weight);
     check_round(sub);
     subfed::detail::check_total_weight(cohort_weight_ + weight);
-    detail::check_on_device("cuda::average", "client", model_, tensors, detail::current_device());
+    const tensor_views<const T> sent = detail::sent_views(model_, tensors);
+    detail::check_on_device("cuda::average", "client", model_, sent, detail::current_device());
     subfed::detail::placed_tensors places;
     for (std::size_t t = 0; t < views_.size(); ++t) {
       places.add(views_[t], model_.tensors()[t].name, subfed::detail::access::writes);
-      places.add(tensors[t], model_.tensors()[t].name, subfed::detail::access::reads);
+      places.add(sent[t], model_.tensors()[t].name, subfed::detail::access::reads);
     }
     places.check_apart("average");
     if (weight > 0) {
       detail::copy_plan<detail::direction::scatter, E, double> plan(model_);
-      plan.add(sub, tensor_views<double>(views_), tensors, weight);
+      plan.add(sub, tensor_views<double>(views_), sent, weight);
       const detail::copy_call call = plan.finish();
       copies<E, double, detail::accumulate> addition(call, plan.bytes());
       addition.upload(memory, stream);
@@ -148,7 +150,9 @@ class selective_average {
     const detail::average_plan<detail::kernel_element_t<T>> plan(
         model_, globals, std::span<const detail::average_part<T>>(parts), sums_,
         detail::rule_of(options_, cohort_weight_));
-    return {plan, report_};
+    average_report report = report_;
+    report.kept = detail::local_elements(model_, globals);
+    return {plan, report};
   }
 
   /// Plans, uploads and launches in one.

@@ -24,7 +24,8 @@ inline std::string client_text(const submodel& sub) {
          std::to_string(sub.origin().round);
 }
 
-/// An update has a weight, the right model, as many tensors as it has, and their shapes.
+/// An update has a weight, the right model, as many tensors as it has, and their shapes; but of
+/// those that stay with the client any view.
 template <class T>
 void check_update(const model& net, const submodel& sub, const tensor_views<const T>& tensors,
                   double weight) {
@@ -34,6 +35,7 @@ void check_update(const model& net, const submodel& sub, const tensor_views<cons
   }
   check_count("average", "client", net, tensors.size());
   for (std::size_t t = 0; t < tensors.size(); ++t) {
+    if (net.tensors()[t].is_local()) continue;
     const std::vector<std::int64_t> expected = sub.extents(tensor_id(t));
     check_shape("average", "client", net.tensors()[t].name, tensors[t].extents(), expected);
   }
@@ -43,6 +45,7 @@ template <class T, class U>
 void check_convertible(const char* verb, const model& net, const tensor_views<T>& globals,
                        const tensor_views<const U>& tensors) {
   for (std::size_t t = 0; t < globals.size(); ++t) {
+    if (net.tensors()[t].is_local()) continue;
     check_convertible(verb, net.tensors()[t].name, globals[t], tensors[t]);
   }
 }
@@ -101,6 +104,7 @@ template <class T>
 std::pair<std::size_t, std::int64_t> find_non_finite(const submodel& sub,
                                                      const tensor_views<const T>& tensors) {
   for (std::size_t t = 0; t < tensors.size(); ++t) {
+    if (sub.parent().tensors()[t].is_local()) continue;
     const std::int64_t first =
         with_type(tensors[t], [&](const auto& tensor) { return find_non_finite(sub, t, tensor); });
     if (first >= 0) return {t, first};

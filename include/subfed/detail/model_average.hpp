@@ -230,6 +230,12 @@ void average_model(const model& net, const tensor_views<T>& globals,
   average_report counted = report;
   for (std::size_t t = 0; t < globals.size(); ++t) {
     if (globals[t].size() == 0) continue;
+    if (net.tensors()[t].is_local()) {
+      counted.kept += globals[t].size();
+      continue;
+    }
+    average_options own = options;
+    if (!net.tensors()[t].is_parameter()) own.step = 1;  // a longer one makes a variance negative
     const tensor_state state = states.empty() ? tensor_state{} : states[t];
     with_type(globals[t], [&]<class E>(const tensor_view<E>& global) {
       if constexpr (!averageable<E>) {
@@ -241,7 +247,7 @@ void average_model(const model& net, const tensor_views<T>& globals,
       counted.unheld += global.size();
       if constexpr (averageable<E>) {
         if (members.empty() && state.weights == nullptr) return;
-        const average_terms terms{state.sums,    state.weights, state.exclusions, options,
+        const average_terms terms{state.sums,    state.weights, state.exclusions, own,
                                   cohort_weight, state.largest, state.exponent};
         jobs.push_back(averaging_job(global, t, members, distinct, terms));
       } else {

@@ -99,3 +99,46 @@ TEST_CASE_FIXTURE(fixture, "what average_cohort refuses is refused") {
   updates.clear();
   CHECK(refusal() == "subfed: average: the cohort is empty: there is no update to average");
 }
+
+TEST_CASE("local tensors of clients are not looked at, and are reported as kept") {
+  subfed::model net;
+  const auto g = net.group("g", 4);
+  net.tensor("w", {g});
+  net.tensor("own", {g, 3}, subfed::role::local);
+  float w[4] = {}, own[12] = {};
+  const float value[4] = {};
+  const tensor_view<const float> given(value, {4});
+  // Memory of the server's, of another shape, or none at all.
+  for (const auto& there : {tensor_view<const float>(own, {12}), tensor_view<const float>(own, {5}),
+                            tensor_view<const float>(nullptr, {0})}) {
+    const std::vector<update<float>> updates{{submodel::full(net), {given, there}}};
+    const auto found =
+        request_average<float>(net, std::span<const update<float>>(updates),
+                               {tensor_view<float>(w, {4}), tensor_view<float>(own, {4, 3})}, {});
+    CHECK(found.report.kept == 12);
+    const auto sent = subfed::cuda::detail::sent_views(net, updates[0].tensors);
+    CHECK(sent[0].data_handle() == value);
+    CHECK(sent[1].size() == 0);
+  }
+}
+
+TEST_CASE("a step is refused where a tensor takes none, by name") {
+  subfed::model net;
+  net.tensor("w", {4});
+  subfed::cuda::detail::check_device_options(net, {.step = 2});
+  net.tensor("own", {4}, subfed::role::local);
+  subfed::cuda::detail::check_device_options(net, {.step = 2});
+  net.tensor("running_var", {4}, subfed::role::statistic);
+  subfed::cuda::detail::check_device_options(net, {});
+  std::string message = "nothing was thrown";
+  try {
+    subfed::cuda::detail::check_device_options(net, {.step = 2});
+  } catch (const subfed::error& error) {
+    message = error.what();
+    CHECK(error.tensor() == "running_var");
+  }
+  CHECK(message ==
+        "subfed: cuda: the step is 2, but tensor 'running_var' is a statistic, which takes steps "
+        "of 1 "
+        "alone; on a device there is one for all");
+}

@@ -46,7 +46,8 @@ inline average_rule rule_of(const average_options& options, double cohort_weight
 template <class E>
 class average_plan {
  public:
-  /// sums: of all tensors, row-major, one after the other; null for none. Pre: shapes are right, the
+  /// sums: of all tensors, local ones too, row-major, one after the other; null for none. Pre: shapes
+  /// are right, the
   /// parts are in the order in which they are to be added.
   template <class T>
   average_plan(const model& net, const tensor_views<T>& globals,
@@ -54,8 +55,10 @@ class average_plan {
       : tables_(net, image_), skip_elements_(rule.skip_elements) {
     for (const auto& p : parts) numbers_.push_back(tables_.number_of(*p.sub));
     for (std::size_t t = 0; t < globals.size(); ++t) {
-      elements_ += globals[t].size();
-      if (globals[t].size() != 0 && !parts.empty()) add_tensor(t, globals[t], parts, sums);
+      if (!net.tensors()[t].is_local()) {
+        elements_ += globals[t].size();
+        if (globals[t].size() != 0 && !parts.empty()) add_tensor(t, globals[t], parts, sums);
+      }
       if (sums != nullptr) sums += globals[t].size();
     }
     call_.jobs = image_.append(jobs_);
@@ -68,7 +71,7 @@ class average_plan {
   const average_call& call() const noexcept { return call_; }
   const image& bytes() const noexcept { return image_; }
   std::int64_t jobs() const noexcept { return static_cast<std::int64_t>(jobs_.size()); }
-  /// Elements of all global tensors.
+  /// Elements of all global tensors but those that stay with their clients.
   std::int64_t elements() const noexcept { return elements_; }
 
  private:

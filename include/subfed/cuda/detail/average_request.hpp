@@ -9,18 +9,22 @@
 #include <subfed/detail/average_checks.hpp>
 #include <subfed/detail/memory_apart.hpp>
 #include <subfed/error.hpp>
+#include <subfed/model.hpp>
 #include <subfed/submodel.hpp>
 #include <subfed/tensor_view.hpp>
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace subfed::inline v0::cuda::detail {
 
-/// Throws  error for options that need the elements before the launch.
-inline void check_device_options(const average_options& options) {
+/// Throws  error for options that need the elements before the launch, and for a step where a tensor
+///         takes none: a launch has one rule for all.
+inline void check_device_options(const model& net, const average_options& options) {
   subfed::detail::check_options(options);
   const bool whole_updates = options.on_non_finite == non_finite::refuse ||
                              options.on_non_finite == non_finite::skip_client;
@@ -29,6 +33,37 @@ inline void check_device_options(const average_options& options) {
         "subfed: cuda: non_finite::refuse and skip_client need the elements of an update before "
         "the launch; on a device there are propagate and skip_element");
   }
+  if (options.step == 1) return;
+  for (const auto& tensor : net.tensors()) {
+    if (tensor.is_parameter() || tensor.is_local()) continue;
+    subfed::detail::fail("subfed: cuda: the step is " + subfed::detail::text(options.step) +
+                             ", but tensor '" + tensor.name + "' is a " +
+                             std::string(role_text(tensor.role)) +
+                             ", which takes steps of 1 alone; on a device there is one for all",
+                         {.tensor = tensor.name});
+  }
+}
+
+/// Elements of the global tensors that stay with their clients.
+template <class T>
+std::int64_t local_elements(const model& net, const tensor_views<T>& globals) {
+  std::int64_t n = 0;
+  for (std::size_t t = 0; t < globals.size(); ++t) {
+    if (net.tensors()[t].is_local()) n += globals[t].size();
+  }
+  return n;
+}
+
+/// An update's tensors, with an empty view for each that stays with the client: nobody is to look at
+/// those.
+template <class T>
+tensor_views<const T> sent_views(const model& net, const tensor_views<const T>& tensors) {
+  std::vector<tensor_view<const T>> out;
+  for (std::size_t t = 0; t < tensors.size(); ++t) {
+    const bool sent = !net.tensors()[t].is_local();
+    out.push_back(sent ? tensors[t] : tensor_view<const T>(nullptr, {0}));
+  }
+  return out;
 }
 
 /// Throws  error for a weight with which sums and products may leave the range of double: the host
@@ -55,7 +90,7 @@ struct average_request {
 template <class T>
 average_request<T> request_average(const model& net, std::span<const update<T>> updates,
                                    const tensor_views<T>& globals, const average_options& options) {
-  check_device_options(options);
+  check_device_options(net, options);
   if (updates.empty()) {
     subfed::detail::fail("subfed: average: the cohort is empty: there is no update to average");
   }
@@ -72,6 +107,7 @@ average_request<T> request_average(const model& net, std::span<const update<T>> 
   if (options.round) subfed::detail::check_rounds(cohort, *options.round);
 
   average_request<T> out;
+  out.report.kept = local_elements(net, globals);
   for (const auto* u : cohort) {
     ++out.report.clients;
     out.cohort_weight += u->weight;
@@ -82,6 +118,7 @@ average_request<T> request_average(const model& net, std::span<const update<T>> 
   for (std::size_t t = 0; t < globals.size(); ++t) {
     const auto& name = net.tensors()[t].name;
     places.add(globals[t], name, subfed::detail::access::writes);
+    if (net.tensors()[t].is_local()) continue;
     for (const auto& p : out.parts) {
       places.add((*p.tensors)[t], name, subfed::detail::access::reads);
     }
