@@ -5,10 +5,18 @@
 #include <doctest/doctest.h>
 #include <adapt/conformance.hpp>
 #include <subfed/adapt/torch.hpp>
+#include <subfed/average_cohort.hpp>
+#include <subfed/draw.hpp>
+#include <subfed/model_slice.hpp>
 #include <subfed/scatter.hpp>
+#include <subfed/schemes/prefix.hpp>
+#include <subfed/selective_average.hpp>
 #include <subfed/slice.hpp>
+#include <subfed/systems/server_optimizer.hpp>
+#include <subfed/untyped_view.hpp>
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -213,4 +221,117 @@ DOCTEST_TEST_CASE("a wrong shape, a broadcast destination and overlap are refuse
                   subfed::slice<float>(global, {index_set::prefix(4, 2), index_set::full(3)}, part);
                 }) == "subfed: slice: the global and the local tensor overlap in memory");
   DOCTEST_CHECK(global.equal(counting({4, 3})));
+}
+
+namespace {
+
+/// Whether a call raises the versions of the tensors that it writes to, and of those alone.
+void check_versions(const char* verb, const std::vector<at::Tensor>& read,
+                    const std::vector<at::Tensor>& written, const std::function<void()>& call) {
+  DOCTEST_CAPTURE(verb);
+  std::vector<std::int64_t> before;
+  for (const at::Tensor& t : read) before.push_back(t._version());
+  for (const at::Tensor& t : written) before.push_back(t._version());
+  call();
+  std::size_t i = 0;
+  for (const at::Tensor& t : read) DOCTEST_CHECK(t._version() == before[i++]);
+  for (const at::Tensor& t : written) DOCTEST_CHECK(t._version() > before[i++]);
+}
+
+}  // namespace
+
+// pytorch/pytorch#96852, pytorch/pytorch#14571: the gradient was 5.
+DOCTEST_TEST_CASE("a backward that kept what was then written to is torch's error") {
+  subfed::model net;
+  net.tensor("w", {3});
+  const auto all = subfed::draw(net, subfed::prefix{}, {.capacity = 1});
+  for (const bool write : {false, true}) {
+    const at::Tensor p = at::ones({3}).set_requires_grad(true);
+    const at::Tensor kept = at::ones({3}), fives = at::full({3}, 5.0f);
+    const at::Tensor y = (p * kept).sum();
+    subfed::selective_average<float> mean(net);
+    mean.add(all, {fives});
+    if (write) mean.finish({kept});
+    std::string said = "nothing was thrown";
+    try {
+      y.backward();
+    } catch (const c10::Error& error) {
+      said = error.what_without_backtrace();
+    }
+    if (write) {
+      DOCTEST_CHECK(said.find("modified by an inplace operation") != std::string::npos);
+      DOCTEST_CHECK(!p.grad().defined());
+    } else {
+      DOCTEST_CHECK(said == "nothing was thrown");
+      DOCTEST_CHECK(p.grad().equal(at::ones({3})));
+    }
+  }
+}
+
+DOCTEST_TEST_CASE("every verb raises the version of what it writes to, and of nothing else") {
+  subfed::model net;
+  const auto g = net.group("g", 4);
+  const auto w = net.tensor("w", {g, 2});
+  const auto half_of_it = subfed::draw(net, subfed::prefix{}, {.capacity = 0.5});
+  const at::Tensor global = at::zeros({4, 2}), local = at::ones({2, 2});
+  check_versions("slice", {global}, {local},
+                 [&] { subfed::slice<float>(global, half_of_it[w], local); });
+  check_versions("slice of a model", {global}, {local}, [&] {
+    subfed::slice<float>(std::vector<at::Tensor>{global}, half_of_it,
+                         std::vector<at::Tensor>{local});
+  });
+  check_versions("slice of any type", {global}, {local}, [&] {
+    subfed::slice<void>(std::vector<at::Tensor>{global}, half_of_it,
+                        std::vector<at::Tensor>{local});
+  });
+  check_versions("scatter", {local}, {global},
+                 [&] { subfed::scatter<float>(local, half_of_it[w], global); });
+  check_versions("scatter_add", {local}, {global},
+                 [&] { subfed::scatter_add<float>(local, half_of_it[w], global); });
+  check_versions("selective_average", {local}, {global}, [&] {
+    subfed::selective_average<float> mean(net);
+    mean.add(half_of_it, {local});
+    mean.finish({global});
+  });
+  check_versions("selective_average of any type", {local}, {global}, [&] {
+    subfed::selective_average<void> mean(net);
+    mean.add(half_of_it, {local});
+    mean.finish({global});
+  });
+  check_versions("average_cohort", {local}, {global}, [&] {
+    const std::vector<subfed::update<float>> updates = {{half_of_it, {local}}};
+    subfed::average_cohort<float>(net, updates, {global});
+  });
+  check_versions("average_cohort of any type", {local}, {global}, [&] {
+    const std::vector<subfed::update<void>> updates = {{half_of_it, {local}}};
+    subfed::average_cohort<void>(net, updates, {global});
+  });
+  subfed::server_optimizer<float, subfed::server_adam> adam(net, {});
+  check_versions("server_optimizer, before", {global}, {}, [&] { adam.begin({global}); });
+  check_versions("server_optimizer", {}, {global}, [&] {
+    const std::vector<subfed::submodel> held = {half_of_it};
+    adam.finish(held, {global});
+  });
+}
+
+DOCTEST_TEST_CASE("a detached tensor has the version of the one that it comes from") {
+  const at::Tensor parameter = counting({3}).set_requires_grad(true);
+  const at::Tensor detached = parameter.detach(), nine = at::full({1}, 9.0f);
+  const auto before = parameter._version();
+  subfed::scatter<float>(nine, {index_set(3, {1})}, detached);
+  DOCTEST_CHECK(parameter._version() > before);
+}
+
+DOCTEST_TEST_CASE(
+    "a tensor that is refused keeps its version, and one made for inference has none") {
+  const at::Tensor numbers = at::zeros({2}, at::dtype(at::kLong));
+  const auto before = numbers._version();
+  DOCTEST_CHECK(writing<float>(numbers) != "nothing was thrown");
+  DOCTEST_CHECK(numbers._version() == before);
+  at::Tensor made;
+  {
+    const c10::InferenceMode inference;
+    made = at::zeros({2});
+  }
+  DOCTEST_CHECK(writing<float>(made) == "nothing was thrown");
 }

@@ -60,6 +60,18 @@ void check_torch_type(const V& t) {
                format_text(format_of<T>()));
 }
 
+/// Tells autograd that the elements are about to be written, as torch's own verbs do: a backward
+/// that has kept the old ones then ends with torch's error, not with a gradient of the new ones.
+template <class V>
+void raise_torch_version(const V& t) {
+  if constexpr (requires { t.unsafeGetTensorImpl()->bump_version(); }) {
+    if constexpr (requires { t.is_inference(); }) {
+      if (t.is_inference()) return;  // has no version, and no backward
+    }
+    t.unsafeGetTensorImpl()->bump_version();
+  }
+}
+
 /// The elements, wherever they are. Pre: t is defined.
 template <class T, class V>
 tensor_view<T> view_of_torch(const V& t) {
@@ -75,14 +87,21 @@ tensor_view<T> view_of_torch(const V& t) {
     refuse_torch("is to be written to, but requires gradients: pass its detach()");
   }
   const auto rank = static_cast<std::size_t>(t.dim());
-  return {static_cast<T*>(t.data_ptr()), std::span<const std::int64_t>(t.sizes().data(), rank),
-          std::span<const std::int64_t>(t.strides().data(), rank)};
+  const tensor_view<T> out(static_cast<T*>(t.data_ptr()),
+                           std::span<const std::int64_t>(t.sizes().data(), rank),
+                           std::span<const std::int64_t>(t.strides().data(), rank));
+  if constexpr (!std::is_const_v<T>) raise_torch_version(t);
+  return out;
 }
 
 }  // namespace detail
 
 /// The element type of an at::Tensor is known at run time only, so name it: slice<float>(...).
 ///
+/// Post    A tensor that is given as a destination has a higher version, so that autograd's backward
+///         refuses what it kept of the old elements. It has that as soon as it is looked at as a
+///         destination: also when the call then refuses something else, and once only where a view
+///         is kept and written through again and again; so pass the tensors, not views of them.
 /// Throws  error for an undefined tensor, another element type than the one asked for, a tensor
 ///         that is not on the CPU, not strided (sparse, quantised, oneDNN), lazily conjugated or
 ///         negated, and for a destination that requires gradients: autograd would not see the
