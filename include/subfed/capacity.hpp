@@ -2,6 +2,7 @@
 /// From a client's capacity beta and a layer of K nodes to the number of nodes kept, L.
 #pragma once
 
+#include <subfed/detail/rounded_product.hpp>
 #include <subfed/error.hpp>
 
 #include <bit>
@@ -117,10 +118,10 @@ class capacity {
 
   constexpr std::int64_t of_value(std::int64_t extent, rounding mode) const noexcept {
     if (value_ == 1) return extent;
-    const double product = value_ * static_cast<double>(extent);
+    const double product = detail::rounded_product(value_, static_cast<double>(extent));
     const auto below = static_cast<std::int64_t>(product);
     const double fraction = product - static_cast<double>(below);
-    const double slack = 2 * relative_error_ * product;
+    const double slack = detail::rounded_product(2 * relative_error_, product);
     if (fraction <= slack) return below;
     if (1 - fraction <= slack) return below + 1;
     switch (mode) {

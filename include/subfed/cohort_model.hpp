@@ -4,6 +4,8 @@
 #pragma once
 
 #include <subfed/capacity.hpp>
+#include <subfed/detail/memory_size.hpp>
+#include <subfed/detail/rounded_product.hpp>
 #include <subfed/philox.hpp>
 
 #include <algorithm>
@@ -112,8 +114,9 @@ class cohort_model {
       detail::fail("subfed: cohort_model: a cohort is asked for " +
                    std::to_string(options_.cohort_rounds) + " rounds, expected at least 1");
     }
-    asked_ = static_cast<std::int64_t>(
-        std::floor(options_.participation * static_cast<double>(options_.clients) + 0.5));
+    const double exactly =
+        detail::rounded_product(options_.participation, static_cast<double>(options_.clients));
+    asked_ = static_cast<std::int64_t>(std::floor(exactly + 0.5));
     if (asked_ < 1) {
       detail::fail("subfed: cohort_model: a participation of " +
                    detail::text(options_.participation) + " asks none of " +
@@ -216,8 +219,9 @@ class cohort_model {
     std::vector<std::int64_t> numbers;
     std::vector<double> lost;
     for (const double share : shares_) {
-      const double exact = share * all;
-      numbers.push_back(static_cast<std::int64_t>(exact + 1e-9 * exact));
+      const double exact = detail::rounded_product(share, all);
+      const double whole = exact + detail::rounded_product(1e-9, exact);
+      numbers.push_back(static_cast<std::int64_t>(whole));
       lost.push_back(exact - static_cast<double>(numbers.back()));
     }
     std::vector<std::size_t> order(shares_.size());
@@ -228,10 +232,10 @@ class cohort_model {
         options_.clients - std::accumulate(numbers.begin(), numbers.end(), std::int64_t{0});
     for (std::size_t i = 0; left > 0; i = (i + 1) % order.size(), --left) ++numbers[order[i]];
     for (std::size_t c = 0; c < numbers.size(); ++c) {
-      dealt_.insert(dealt_.end(), static_cast<std::size_t>(numbers[c]),
+      dealt_.insert(dealt_.end(), detail::memory_size<std::uint32_t>(numbers[c]),
                     static_cast<std::uint32_t>(c));
     }
-    dealt_.resize(static_cast<std::size_t>(options_.clients));
+    dealt_.resize(detail::memory_size<std::uint32_t>(options_.clients));
     random_stream stream(options_.seed, 0, 0, "subfed cohort classes");
     for (std::size_t i = dealt_.size(); i > 1; --i) {
       std::swap(dealt_[i - 1], dealt_[static_cast<std::size_t>(stream.below(i))]);

@@ -11,6 +11,11 @@
 #error "subfed: needs C++20 or later; compile with -std=c++20 (nvcc: -std=c++20 as well)."
 #else
 
+// Results are the same everywhere only where an operation on doubles is rounded to a double.
+#if defined(__FLT_EVAL_METHOD__) && __FLT_EVAL_METHOD__ == 2
+#error "subfed: x87 instructions round otherwise than all others; add -msse2 -mfpmath=sse."
+#endif
+
 /// 1 when errors are thrown, 0 when they go to the error handler (see error.hpp).
 #if defined(__cpp_exceptions) || defined(__EXCEPTIONS) || defined(_CPPUNWIND)
 #define SUBFED_EXCEPTIONS 1

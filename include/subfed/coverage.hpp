@@ -3,6 +3,7 @@
 #pragma once
 
 #include <subfed/detail/node_tally.hpp>
+#include <subfed/detail/rounded_product.hpp>
 #include <subfed/evenness.hpp>
 #include <subfed/submodel.hpp>
 
@@ -212,8 +213,9 @@ class coverage {
     for (std::size_t h = 0; h < tally.holders.size(); ++h) {
       const auto number = static_cast<double>(tally.holders[h]);
       pairs += number;
-      total += number * static_cast<double>(h);
-      shared += number * static_cast<double>(h) * (static_cast<double>(h) - 1) / 2;
+      total += detail::rounded_product(number, static_cast<double>(h));
+      shared += detail::rounded_product(number * static_cast<double>(h),
+                                        (static_cast<double>(h) - 1) / 2);
       if (tally.holders[h] == 0 || h == 0) continue;
       if (out.least == 0) out.least = static_cast<std::int64_t>(h);
       out.most = static_cast<std::int64_t>(h);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <subfed/detail/arithmetic.hpp>
+#include <subfed/detail/rounded_product.hpp>
 #include <subfed/error.hpp>
 
 #include <algorithm>
@@ -56,7 +57,7 @@ inline evenness evenness_of(const count_histogram& histogram) {
       detail::fail("subfed: evenness: more than 2^63 - 1 items");
     }
     if (times == 0) out.unseen = items;
-    total += static_cast<double>(times) * static_cast<double>(items);
+    total += detail::rounded_product(static_cast<double>(times), static_cast<double>(items));
   }
   if (out.items == 0) return out;
   const auto n = static_cast<double>(out.items);
@@ -69,9 +70,9 @@ inline evenness evenness_of(const count_histogram& histogram) {
   for (const auto& [times, items] : histogram) {
     const auto x = static_cast<double>(times);
     const auto w = static_cast<double>(items);
-    ranked += x * w * (2 * before + w - n);
+    ranked += detail::rounded_product(x * w, 2 * before + w - n);
     before += w;
-    squares += w * (x - out.mean) * (x - out.mean);
+    squares += detail::rounded_product(w * (x - out.mean), x - out.mean);
     if (x > 0) disorder -= w * (x / total) * std::log(x / total);
   }
   out.variance = squares / n;

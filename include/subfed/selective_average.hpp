@@ -10,6 +10,7 @@
 #include <subfed/detail/float_mode.hpp>
 #include <subfed/detail/holder_list.hpp>
 #include <subfed/detail/memory_apart.hpp>
+#include <subfed/detail/memory_size.hpp>
 #include <subfed/detail/model_average.hpp>
 #include <subfed/executor.hpp>
 #include <subfed/scalar.hpp>
@@ -484,9 +485,7 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
   }
 
   static std::size_t elements_of(std::span<const std::int64_t> extents) {
-    std::size_t elements = 1;
-    for (const std::int64_t e : extents) elements *= static_cast<std::size_t>(e);
-    return elements;
+    return detail::memory_size<double>(extents);
   }
 
   model model_;

@@ -7,6 +7,7 @@
 #include <support/checks.hpp>
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -178,4 +179,23 @@ TEST_CASE("half types of other libraries are halves") {
   CHECK(traits::store(2049).x == subfed::half(2048.0).bits);  // a tie, to even, rounded once
   CHECK(traits::is_finite({0x7BFF}));
   CHECK_FALSE(traits::is_finite({0x7C00}));
+}
+
+TEST_CASE("files are little-endian: read in place where the machine is, copied everywhere") {
+  alignas(4) const std::array<std::byte, 8> bytes{std::byte{0},    std::byte{0},   std::byte{0x80},
+                                                  std::byte{0x3F}, std::byte{0},   std::byte{0},
+                                                  std::byte{0},    std::byte{0x40}};
+  const byte_tensor one_two("the tensor 'w'", f32, {2}, byte_tensor::order::row_major,
+                            bytes.data());
+  const auto copy = subfed::aligned_copy<float>(one_two);
+  CHECK(copy.data()[0] == 1);
+  CHECK(copy.data()[1] == 2);
+  constexpr bool little = std::endian::native == std::endian::little;
+  CHECK(one_two.is_readable_in_place<float>() == little);
+  CHECK(message_of([&] { tensor_view<const float>{one_two}; }) ==
+        (little ? "nothing was thrown"
+                : "subfed: the tensor 'w' is little-endian, unlike this machine: take "
+                  "aligned_copy<float>() of it"));
+  const byte_tensor flags("the tensor 'm'", b8, {2}, byte_tensor::order::row_major, bytes.data());
+  CHECK(flags.is_readable_in_place<bool>());
 }

@@ -23,7 +23,8 @@ namespace subfed::inline v0 {
 
 /// A dense tensor in a buffer that it does not own; npy_view() and safetensors_view give it. Its
 /// elements are read in place: slice<float>(t, ..), or tensor_view<const float>(t). Nothing is
-/// written through it.
+/// written through it. They are little-endian: a big-endian machine reads those of several bytes
+/// from an aligned_copy() only.
 class byte_tensor {
  public:
   /// How the elements lie: the last, or the first dimension without gaps.
@@ -65,11 +66,19 @@ class byte_tensor {
   bool holds() const noexcept {
     return has_elements() && format_ == detail::format_of<T>();
   }
-  /// Whether view_traits gives a view of T where the elements lie.
+  /// Whether the address suits elements of type T.
   template <class T>
   bool is_aligned() const noexcept {
     return size_bytes() == 0 || detail::is_aligned<T>(data_);
   }
+  /// Whether view_traits gives a view of T where the elements lie: the address suits T, and so does
+  /// the order of the bytes in an element.
+  template <class T>
+  bool is_readable_in_place() const noexcept {
+    return size_bytes() == 0 || (detail::is_aligned<T>(data_) && !is_turned());
+  }
+  /// Whether the bytes of the elements come in another order than this machine's.
+  bool is_turned() const noexcept { return detail::turns_elements && format_.bits > 8; }
 
   /// Throws  error when the elements are not of type T, or are bools that are neither 0 nor 1, and
   ///         for more dimensions than views have.
@@ -122,7 +131,8 @@ class byte_tensor {
 ///
 /// Throws  error when the elements are of another type than the one asked for, when their address
 ///         is not a multiple of what the type needs (take aligned_copy() then; reading them in
-///         place would be undefined), or when a bool is neither 0 nor 1.
+///         place would be undefined), when the machine is big-endian and an element has several
+///         bytes (aligned_copy() again), or when a bool is neither 0 nor 1.
 /// Cost    O(rank); of bools one read of all of them.
 template <>
 struct view_traits<byte_tensor> {
@@ -146,6 +156,11 @@ struct view_traits<byte_tensor> {
       detail::fail("subfed: " + t.label() + " lies at an address that is not a multiple of " +
                    std::to_string(alignof(element)) + ": take aligned_copy<" +
                    detail::format_text(detail::format_of<element>()) + ">() of it");
+    }
+    if (!t.is_readable_in_place<element>()) {
+      detail::fail("subfed: " + t.label() + " is little-endian, unlike this machine: take " +
+                   "aligned_copy<" + detail::format_text(detail::format_of<element>()) +
+                   ">() of it");
     }
     // An empty tensor may lie anywhere, and is not read.
     const auto* const data = t.size_bytes() == 0 ? nullptr : reinterpret_cast<T*>(t.data());
@@ -187,7 +202,7 @@ struct view_traits<dense_tensor<E>> {
 };
 
 /// The elements of a tensor in a buffer, where they can be read and written whatever their address
-/// was:
+/// was, and in this machine's order of bytes:
 ///
 ///   const auto w = aligned_copy<float>(file["fc1.weight"]);
 ///
@@ -198,14 +213,16 @@ dense_tensor<T> aligned_copy(const byte_tensor& from) {
   dense_tensor<T> out(from.extents());
   if (from.size_bytes() == 0) return out;
   if (from.element_order() == byte_tensor::order::row_major) {
-    std::memcpy(out.data(), from.data(), static_cast<std::size_t>(from.size_bytes()));
+    detail::copy_elements(from.data(), reinterpret_cast<std::byte*>(out.data()),
+                          static_cast<std::size_t>(from.size_bytes()) / sizeof(T), sizeof(T));
     return out;
   }
   const std::vector<std::int64_t> strides = from.strides();
   const tensor_view<T> places(out.data(), from.extents(), strides);  // only to walk the offsets
   T* to = out.data();
   detail::for_each_offset(places, [&](std::int64_t o) {
-    std::memcpy(to++, from.data() + o * static_cast<std::int64_t>(sizeof(T)), sizeof(T));
+    detail::copy_elements(from.data() + o * static_cast<std::int64_t>(sizeof(T)),
+                          reinterpret_cast<std::byte*>(to++), 1, sizeof(T));
   });
   return out;
 }

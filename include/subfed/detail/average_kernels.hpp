@@ -5,6 +5,7 @@
 #pragma once
 
 #include <subfed/config.hpp>
+#include <subfed/detail/rounded_product.hpp>
 #include <subfed/scalar.hpp>
 
 #include <bit>
@@ -19,21 +20,8 @@
 
 namespace subfed::inline v0::detail {
 
-/// factor * x, rounded, for a finite factor: no compiler fuses it with the addition that follows, so
-/// that sums have the same bits with and without FMA instructions. Neither pragmas nor barriers do
-/// (Clang ignores them under -ffp-contract=fast, GCC drops them from loops that it vectorises), but an
-/// integer operation in between does; its operand stays the same in a loop.
-inline double rounded_product(double factor, double x) noexcept {
-#if defined(__x86_64__) && !defined(__FMA__)
-  return factor * x;  // nothing to fuse with
-#else
-  constexpr std::uint64_t exponent = 0x7FF0000000000000u;
-  const std::uint64_t zero = (std::bit_cast<std::uint64_t>(factor) & exponent) == exponent ? 1 : 0;
-  return std::bit_cast<double>(std::bit_cast<std::uint64_t>(factor * x) ^ zero);
-#endif
-}
-
 #if defined(__SSE2__)
+/// See rounded_product.hpp.
 inline __m128d rounded_product(double factor, __m128d x) noexcept {
   const __m128d product = _mm_mul_pd(_mm_set1_pd(factor), x);
 #if defined(__FMA__)

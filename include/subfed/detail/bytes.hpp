@@ -20,8 +20,24 @@
 
 namespace subfed::inline v0::detail {
 
-static_assert(std::endian::native == std::endian::little,
-              "subfed: the byte formats are read and written on little-endian machines only");
+static_assert(std::endian::native == std::endian::little || std::endian::native == std::endian::big,
+              "subfed: the byte formats are read and written on little- and big-endian machines");
+
+/// The formats store little-endian elements. On other machines those of several bytes are turned
+/// round on their way in and out, and none can be read in place.
+inline constexpr bool turns_elements = std::endian::native != std::endian::little;
+
+/// Copies elements between memory and a file, in either direction.
+inline void copy_elements(const std::byte* from, std::byte* to, std::size_t count,
+                          std::size_t element_bytes) noexcept {
+  if (!turns_elements || element_bytes == 1) {
+    std::memcpy(to, from, count * element_bytes);
+    return;
+  }
+  for (; count > 0; --count, from += element_bytes, to += element_bytes) {
+    std::reverse_copy(from, from + element_bytes, to);
+  }
+}
 
 template <class B>
 inline constexpr bool refers_to_bytes = false;
@@ -129,7 +145,7 @@ struct erased_view {
   }
   std::int64_t size_bytes() const noexcept { return size() * (format.bits / 8); }
 
-  /// Writes the elements in row-major order without gaps.
+  /// Writes the elements, little-endian, in row-major order without gaps.
   void copy_to(std::byte* to) const {
     if (size() != 0) copy_dimension(0, data, to);
   }
@@ -138,15 +154,15 @@ struct erased_view {
   void copy_dimension(std::size_t r, const std::byte* from, std::byte*& to) const {
     const auto bytes = static_cast<std::size_t>(format.bits / 8);
     if (r == extents.size()) {
-      std::memcpy(to, from, bytes);
+      copy_elements(from, to, 1, bytes);
       to += bytes;
       return;
     }
     const bool innermost = r + 1 == extents.size();
     if (innermost && strides[r] == static_cast<std::int64_t>(bytes)) {
-      const std::size_t row = static_cast<std::size_t>(extents[r]) * bytes;
-      std::memcpy(to, from, row);
-      to += row;
+      const auto count = static_cast<std::size_t>(extents[r]);
+      copy_elements(from, to, count, bytes);
+      to += count * bytes;
       return;
     }
     for (std::int64_t i = 0; i < extents[r]; ++i) copy_dimension(r + 1, from + i * strides[r], to);

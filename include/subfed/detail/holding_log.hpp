@@ -2,6 +2,7 @@
 /// Who held what in which round: distinct submodels, and a number for each client and round.
 #pragma once
 
+#include <subfed/detail/list_less.hpp>
 #include <subfed/detail/node_ranges.hpp>
 #include <subfed/submodel.hpp>
 
@@ -60,7 +61,7 @@ class holding_log {
  private:
   template <class Item>
   struct numbered {
-    std::map<Item, number> numbers;
+    std::map<Item, number, list_less> numbers;
     std::vector<Item> items;
 
     number find(Item item) {

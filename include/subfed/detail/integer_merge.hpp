@@ -4,6 +4,7 @@
 #pragma once
 
 #include <subfed/average_options.hpp>
+#include <subfed/detail/memory_size.hpp>
 #include <subfed/detail/paired_walk.hpp>
 #include <subfed/error.hpp>
 #include <subfed/selection.hpp>
@@ -87,9 +88,7 @@ class integer_merge {
 
   void reserve(std::span<const std::int64_t> extents) {
     if (!values_.empty()) return;
-    std::size_t elements = 1;
-    for (const std::int64_t e : extents) elements *= static_cast<std::size_t>(e);
-    values_.resize(elements);
+    values_.resize(memory_size<wide>(extents));
   }
 
   template <class E>

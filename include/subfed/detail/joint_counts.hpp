@@ -3,6 +3,8 @@
 #pragma once
 
 #include <subfed/detail/holding_log.hpp>
+#include <subfed/detail/list_less.hpp>
+#include <subfed/detail/memory_size.hpp>
 #include <subfed/model.hpp>
 
 #include <algorithm>
@@ -29,7 +31,7 @@ class joint_counts {
 
     // Entries that hold the same of these groups are one, with a multiplicity.
     std::vector<std::size_t> row_of(used.size(), 0);
-    std::map<std::vector<holding_log::number>, std::size_t> known;
+    std::map<std::vector<holding_log::number>, std::size_t, list_less> known;
     for (std::size_t s = 0; s < used.size(); ++s) {
       if (!used[s]) continue;
       std::vector<holding_log::number> key;
@@ -99,7 +101,7 @@ class joint_counts {
     for (std::size_t s = 0; s < used.size(); ++s) {
       if (used[s]) in_use[log.submodels()[s][group]] = true;
     }
-    const auto nodes = static_cast<std::size_t>(extent);
+    const std::size_t nodes = memory_size<std::size_t>(extent);
     std::vector<std::size_t> stretch_at(nodes + 1, 0);  // 1 where a stretch begins, then its number
     stretch_at[0] = 1;
     stretch_at[nodes] = 1;

@@ -2,6 +2,7 @@
 /// Which groups decide together about the elements of a tensor.
 #pragma once
 
+#include <subfed/detail/list_less.hpp>
 #include <subfed/model.hpp>
 
 #include <algorithm>
@@ -15,7 +16,7 @@ namespace subfed::inline v0::detail {
 /// Groups, ascending, a group twice where it is bound twice -> elements for each choice of one node
 /// of each. An element is held when all its nodes are, so its count depends on the nodes alone: a
 /// kernel or a repeated gate needs no count of its own.
-using joint_groups = std::map<std::vector<std::size_t>, std::int64_t>;
+using joint_groups = std::map<std::vector<std::size_t>, std::int64_t, list_less>;
 
 /// Adds the elements of a tensor: each combination of a part of each dimension.
 inline void add_joint_groups(const model::tensor_info& tensor, joint_groups& out) {

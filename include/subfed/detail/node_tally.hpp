@@ -2,9 +2,11 @@
 /// What coverage keeps of the nodes of one group.
 #pragma once
 
+#include <subfed/detail/memory_size.hpp>
 #include <subfed/index_set.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -19,12 +21,12 @@ struct node_tally {
   static constexpr std::int64_t never = -1;
 
   node_tally(std::int64_t extent, std::int64_t most_times)
-      : nodes(static_cast<std::size_t>(extent)),
-        times(static_cast<std::size_t>(most_times)),
+      : nodes(memory_size<std::int64_t>(extent)),
+        times(memory_size<std::int64_t>(most_times)),
         change(nodes + 1, 0),
         counts(nodes, 0),
         last(nodes, never),
-        held(nodes * times, never),
+        held(memory_size<std::int64_t>(std::array{extent, most_times}), never),
         unfinished(extent),
         holders(1, 0) {}
 

@@ -6,6 +6,8 @@
 #include <subfed/detail/holding_log.hpp>
 #include <subfed/detail/joint_counts.hpp>
 #include <subfed/detail/joint_groups.hpp>
+#include <subfed/detail/list_less.hpp>
+#include <subfed/detail/rounded_product.hpp>
 #include <subfed/evenness.hpp>
 #include <subfed/model.hpp>
 
@@ -74,15 +76,15 @@ class parameter_counts {
         const auto h = static_cast<double>(holders);
         const auto n = static_cast<double>(parameters_held);
         parameters += n;
-        total += h * n;
-        shared += h * (h - 1) / 2 * n;
+        total += rounded_product(h, n);
+        shared += rounded_product(h * (h - 1) / 2, n);
         if (holders == 0 || parameters_held == 0) continue;
         if (out.least == 0 || holders < out.least) out.least = holders;
         out.most = (std::max)(out.most, holders);
       }
       places += parameters;
       const auto clients = static_cast<double>(here.size());
-      pairs_of_clients += clients * (clients - 1) / 2;
+      pairs_of_clients += rounded_product(clients, (clients - 1) / 2);
       if (r > 0) {
         std::vector<number> either = before;
         either.insert(either.end(), here.begin(), here.end());
@@ -144,7 +146,7 @@ class parameter_counts {
 
    private:
     const parameter_counts& seen_;
-    std::map<std::vector<number>, count_histogram> known_;
+    std::map<std::vector<number>, count_histogram, list_less> known_;
   };
 
   std::int64_t round_of(std::size_t entry) const {

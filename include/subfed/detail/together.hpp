@@ -2,6 +2,7 @@
 /// Walking several tensors of one shape together, and which elements of a model clients hold.
 #pragma once
 
+#include <subfed/detail/memory_size.hpp>
 #include <subfed/detail/paired_walk.hpp>
 #include <subfed/submodel.hpp>
 #include <subfed/tensor_view.hpp>
@@ -106,9 +107,7 @@ void for_each_held(const submodel& sub, std::size_t t, F&& f) {
 /// One flag for each element of tensor number t, row-major: whether a submodel holds it.
 inline std::vector<unsigned char> held_by_any(const model& net, std::span<const submodel> subs,
                                               std::size_t t) {
-  std::size_t elements = 1;
-  for (const std::int64_t e : net.tensors()[t].extents) elements *= static_cast<std::size_t>(e);
-  std::vector<unsigned char> held(elements, 0);
+  std::vector<unsigned char> held(memory_size<unsigned char>(net.tensors()[t].extents), 0);
   for (std::size_t s = 0; s < subs.size(); ++s) {
     bool known = false;
     for (std::size_t before = 0; before < s && !known; ++before) {

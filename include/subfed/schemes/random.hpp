@@ -2,6 +2,7 @@
 /// Uniform random sets: Federated Dropout. [Rolex, Eq. 5; Cheng, Alg. 1]
 #pragma once
 
+#include <subfed/detail/memory_size.hpp>
 #include <subfed/philox.hpp>
 #include <subfed/schemes/site.hpp>
 
@@ -97,7 +98,7 @@ struct random {
     if (kept == where.extent) return index_set::full(kept);
     const random_stream stream = seeds.stream(where);
 
-    const auto extent = static_cast<std::size_t>(where.extent);
+    const std::size_t extent = detail::memory_size<std::uint64_t>(where.extent);
     std::vector<std::uint64_t> keys(extent);
     for (std::size_t n = 0; n < extent; n += 2) {
       const auto [even, odd] = stream.bits_pair(n / 2);
@@ -126,7 +127,7 @@ struct random {
   static limit largest_kept(const std::vector<std::uint64_t>& keys, std::size_t count) {
     if (count == 0) return {0, 0};
     std::array<std::size_t, 256> with_byte{};
-    for (const std::uint64_t key : keys) ++with_byte[key >> 56];
+    for (const std::uint64_t key : keys) ++with_byte[static_cast<std::size_t>(key >> 56)];
     std::size_t before = 0;  // keys with a smaller leading byte
     std::size_t byte = 0;
     while (before + with_byte[byte] < count) before += with_byte[byte++];

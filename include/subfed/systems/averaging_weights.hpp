@@ -9,6 +9,7 @@
 #include <subfed/detail/average_scale.hpp>
 #include <subfed/detail/float_mode.hpp>
 #include <subfed/detail/memory_apart.hpp>
+#include <subfed/detail/memory_size.hpp>
 #include <subfed/detail/together.hpp>
 #include <subfed/scalar.hpp>
 #include <subfed/submodel.hpp>
@@ -68,9 +69,7 @@ class update_counts {
  public:
   explicit update_counts(model net) : net_(std::move(net)) {
     for (const auto& tensor : net_.tensors()) {
-      std::size_t elements = 1;
-      for (const std::int64_t e : tensor.extents) elements *= static_cast<std::size_t>(e);
-      counts_.emplace_back(elements, 0u);
+      counts_.emplace_back(detail::memory_size<std::uint32_t>(tensor.extents), 0u);
     }
   }
 
@@ -118,8 +117,7 @@ inline std::vector<std::vector<double>> element_weights(weighting by, const subm
   const bool counted = by == weighting::updates || by == weighting::both;
   std::vector<std::vector<double>> out;
   for (std::size_t t = 0; t < sub.parent().tensors().size(); ++t) {
-    std::size_t elements = 1;
-    for (const std::int64_t e : sub.extents(tensor_id(t))) elements *= static_cast<std::size_t>(e);
+    const std::size_t elements = detail::memory_size<double>(sub.extents(tensor_id(t)));
     out.emplace_back(elements, 0.0);
     if (sub.parent().tensors()[t].is_local()) continue;
     detail::for_each_held(sub, t, [&](std::int64_t g, std::int64_t l) {
@@ -143,8 +141,7 @@ class element_weighted_average {
  public:
   explicit element_weighted_average(model net) : net_(std::move(net)) {
     for (const auto& tensor : net_.tensors()) {
-      std::size_t elements = 1;
-      for (const std::int64_t e : tensor.extents) elements *= static_cast<std::size_t>(e);
+      const std::size_t elements = detail::memory_size<double>(tensor.extents);
       sums_.emplace_back(elements, -0.0);
       weights_.emplace_back(elements, 0.0);
       ranges_.emplace_back();

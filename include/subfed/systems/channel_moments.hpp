@@ -3,6 +3,8 @@
 /// pass over the clients' data, and merged.
 #pragma once
 
+#include <subfed/detail/memory_size.hpp>
+#include <subfed/detail/rounded_product.hpp>
 #include <subfed/scalar.hpp>
 #include <subfed/selection.hpp>
 #include <subfed/tensor_view.hpp>
@@ -30,7 +32,7 @@ class channel_moments {
     if (channels < 0) {
       detail::fail("subfed: channel_moments: " + std::to_string(channels) + " channels");
     }
-    mean_.assign(static_cast<std::size_t>(channels), 0.0);
+    mean_.assign(detail::memory_size<double>(channels), 0.0);
     squares_.assign(mean_.size(), 0.0);
   }
 
@@ -60,7 +62,8 @@ class channel_moments {
     for_each([&](std::size_t c, double x) { own.mean_[c] += x; });
     for (double& m : own.mean_) m /= static_cast<double>(own.count_);
     for_each([&](std::size_t c, double x) {
-      own.squares_[c] += (x - own.mean_[c]) * (x - own.mean_[c]);
+      const double apart = x - own.mean_[c];
+      own.squares_[c] += detail::rounded_product(apart, apart);
     });
     merge(own);
   }
@@ -78,8 +81,8 @@ class channel_moments {
     const double all = own + theirs;
     for (std::size_t c = 0; c < mean_.size(); ++c) {
       const double apart = other.mean_[c] - mean_[c];
-      squares_[c] += other.squares_[c] + apart * apart * (own / all * theirs);
-      mean_[c] += apart * (theirs / all);
+      squares_[c] += other.squares_[c] + detail::rounded_product(own / all * theirs, apart * apart);
+      mean_[c] += detail::rounded_product(theirs / all, apart);
     }
     count_ += other.count_;
   }

@@ -3,6 +3,7 @@
 /// clients share, the sets that follow, and the scale of what is kept.
 #pragma once
 
+#include <subfed/detail/memory_size.hpp>
 #include <subfed/model.hpp>
 #include <subfed/philox.hpp>
 #include <subfed/schemes/site.hpp>
@@ -30,7 +31,7 @@ class keep_probabilities {
     std::size_t nodes = 0;
     for (const auto& group : net_.groups()) {
       first_.push_back(nodes);
-      if (group.cut != cut::never) nodes += static_cast<std::size_t>(group.extent);
+      if (group.cut != cut::never) nodes += detail::memory_size<double>(group.extent);
     }
     first_.push_back(nodes);
     values_.assign(nodes, checked(p));

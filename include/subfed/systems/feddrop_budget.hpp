@@ -4,7 +4,7 @@
 
 #include <subfed/average_options.hpp>
 #include <subfed/cost.hpp>
-#include <subfed/detail/average_kernels.hpp>
+#include <subfed/detail/rounded_product.hpp>
 #include <subfed/systems/feddrop.hpp>
 
 #include <cstddef>

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <subfed/average_options.hpp>
+#include <subfed/detail/rounded_product.hpp>
 #include <subfed/layers/normalization.hpp>
 #include <subfed/philox.hpp>
 #include <subfed/schemes/site.hpp>
@@ -90,7 +91,7 @@ class width_distribution {
   /// The number of the width that u in [0, 1) picks among those up to p_max.
   std::size_t pick(double u, const capacity& p_max) const {
     const std::size_t n = allowed(p_max);
-    double left = u * total(n);
+    double left = detail::rounded_product(u, total(n));
     std::size_t i = 0;
     while (i + 1 < n && left >= weights_[i]) left -= weights_[i++];
     return i;

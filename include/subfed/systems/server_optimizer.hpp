@@ -3,6 +3,7 @@
 #pragma once
 
 #include <subfed/detail/average_checks.hpp>
+#include <subfed/detail/memory_size.hpp>
 #include <subfed/detail/together.hpp>
 #include <subfed/scalar.hpp>
 #include <subfed/submodel.hpp>
@@ -55,8 +56,8 @@ class server_optimizer {
     double second = 0;
     if constexpr (requires { rule_.first_second_moment(); }) second = rule_.first_second_moment();
     for (const auto& tensor : net_.tensors()) {
-      std::size_t elements = tensor.is_parameter() ? 1 : 0;
-      for (const std::int64_t e : tensor.extents) elements *= static_cast<std::size_t>(e);
+      const std::size_t elements =
+          tensor.is_parameter() ? detail::memory_size<double>(tensor.extents) : 0;
       state_.push_back(
           {{}, std::vector<double>(elements, 0.0), std::vector<double>(elements, second)});
     }
