@@ -6,6 +6,7 @@
 #include <subfed/detail/average_kernels.hpp>
 #include <subfed/detail/wide_number.hpp>
 
+#include <cmath>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
@@ -101,8 +102,7 @@ inline double careful_value(const average_terms& terms, wide_number sum, wide_nu
   const double value = out.value();
   constexpr double largest = (std::numeric_limits<double>::max)();
   const bool is_mean = !deltas && step >= 0 && step <= 1;
-  if (is_mean && value > largest) return largest;
-  if (is_mean && value < -largest) return -largest;
+  if (is_mean && !is_finite_double(value)) return std::signbit(value) ? -largest : largest;
   return value;
 }
 

@@ -16,9 +16,23 @@ constexpr double power_of_two(std::int64_t exponent) noexcept {
   return std::bit_cast<double>(static_cast<std::uint64_t>(exponent + 1023) << 52);
 }
 
-/// x 2^exponent. Pre: |exponent| <= 2044; nothing is rounded.
+/// x 2^exponent; what is not finite stays. Pre: nothing is rounded. By the bits, since -ffast-math
+/// would make one factor of two.
 constexpr double scaled(double x, std::int64_t exponent) noexcept {
-  return x * power_of_two(exponent / 2) * power_of_two(exponent - exponent / 2);
+  const auto biased = [](double y) {
+    return static_cast<std::int64_t>(std::bit_cast<std::uint64_t>(y) >> 52 & 0x7FF);
+  };
+  const auto moved = [](double y, std::int64_t by) {
+    return std::bit_cast<double>(std::bit_cast<std::uint64_t>(y) +
+                                 (static_cast<std::uint64_t>(by) << 52));
+  };
+  if (x == 0 || exponent == 0 || biased(x) == 0x7FF) return x;
+  if (biased(x) == 0) {
+    x *= power_of_two(64);
+    exponent -= 64;
+  }
+  if (biased(x) + exponent > 0) return moved(x, exponent);
+  return moved(x, exponent + 64) * power_of_two(-64);
 }
 
 /// The e with 2^e <= |x| < 2^(e+1). Pre: x is finite and not 0.
@@ -74,7 +88,7 @@ class wide_number {
     }
     if (exponent_ >= -1022) return mantissa_ * power_of_two(exponent_);
     if (exponent_ < -1100) return mantissa_ < 0 ? -0.0 : 0.0;
-    return mantissa_ * power_of_two(-1000) * power_of_two(exponent_ + 1000);
+    return scaled(mantissa_, exponent_ + 200) * power_of_two(-200);
   }
 
  private:
