@@ -5,9 +5,8 @@
 
 #include <chrono>
 #include <cmath>
+#include <common/program.hpp>
 #include <common/rewritten_line.hpp>
-#include <cstdio>
-#include <exception>
 #include <optional>
 #include <string>
 #include <vector>
@@ -95,12 +94,8 @@ void run(const options& settings) {
 }  // namespace coverage_tool
 
 int main(int argc, char** argv) {
-  try {
+  return common::run_program("subfed_coverage", [&] {
     const auto settings = coverage_tool::parse_options(argc, argv);
     if (settings) coverage_tool::run(*settings);
-    return 0;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "subfed_coverage: {}\n", error.what());
-    return 1;
-  }
+  });
 }
