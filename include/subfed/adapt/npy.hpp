@@ -242,8 +242,8 @@ byte_tensor npy_view(Bytes&& file) {
           data.data()};
 }
 
-/// A tensor as a .npy file, version 1, row-major whatever its strides are; the elements begin at a
-/// multiple of 64. Bytes: a std::string or std::vector of a type of one byte.
+/// A tensor as a .npy file, version 1, little-endian and row-major whatever its strides are; the
+/// elements begin at a multiple of 64. Bytes: a std::string or std::vector of a type of one byte.
 ///
 ///   const std::string body = npy_bytes<std::string>(w);
 ///
