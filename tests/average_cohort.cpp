@@ -502,10 +502,6 @@ TEST_CASE("a cohort that is refused leaves every element as it was and says why"
     return message;
   };
 
-  SUBCASE("no update at all") {
-    updates.clear();
-    CHECK(refused() == "subfed: average: the cohort is empty: there is no update to average");
-  }
   SUBCASE("a negative weight") {
     updates[1].weight = -1;
     CHECK(refused().find(" is -1, expected a finite number that is not negative") !=
@@ -786,5 +782,109 @@ TEST_CASE("deltas of a statistic are added without a step") {
                       {.content = subfed::content::deltas, .step = 3});
     CHECK(w[0] == 6);
     CHECK(variance[0] == 1.1f);
+  }
+}
+
+TEST_CASE("without updates, or with none that is taken, everything keeps its bits") {
+  support::refusal_setting s;
+  support::check_report(average_cohort<float>(s.net, {}, s.globals()), {.unheld = 9});
+  CHECK(s.untouched());
+  const std::vector<update<float>> late{s.update({0, 1}, 3, 6)};
+  const average_options options{.round = 7, .on_late = subfed::late_update::skip};
+  support::check_report(average_cohort<float>(s.net, late, s.globals(), options),
+                        {.late_clients = 1, .unheld = 9});
+  CHECK(s.untouched());
+}
+
+TEST_CASE("a late and a repeated update are left out of a cohort by policy, and listed") {
+  using subfed::fate;
+  support::refusal_setting s;
+  const std::vector<update<float>> updates{s.update({0, 1}, 5, 7), s.update({1, 2}, 3, 6),
+                                           s.update({1, 2}, 4, 8), s.update({0, 1}, 5, 7, 2)};
+  const average_options options{.round = 7,
+                                .on_late = subfed::late_update::skip,
+                                .on_repeated = subfed::repeated_update::skip};
+  const auto report = average_cohort<float>(s.net, updates, s.globals(), options);
+  CHECK(report.clients == 1);
+  CHECK(report.late_clients == 2);
+  CHECK(report.repeated_clients == 1);
+  CHECK(report.left_out ==
+        std::vector<subfed::update_outcome>{{.fate = fate::late, .client = 3, .round = 6},
+                                            {.fate = fate::early, .client = 4, .round = 8},
+                                            {.fate = fate::repeated, .client = 5, .round = 7}});
+  CHECK(s.global_b == std::vector<float>{70, 80, 9});
+}
+
+TEST_CASE("a cohort of one late client is refused, and the error says who it is") {
+  support::refusal_setting s;
+  const std::vector<update<float>> updates{s.update({0, 1}, 3, 6)};
+  try {
+    average_cohort<float>(s.net, updates, s.globals(), {.round = 7});
+    FAIL("not refused");
+  } catch (const subfed::error& e) {
+    CHECK(e.client() == 3u);
+  }
+  CHECK(s.untouched());
+}
+
+TEST_CASE("a late update of a cohort is weighed by the rounds passed") {
+  support::refusal_setting s;
+  const std::vector<update<float>> updates{s.update({0, 1}, 3, 7, 3), s.update({1, 2}, 5, 4, 4)};
+  const auto by_rounds = [](std::uint64_t passed) { return 1.0 / static_cast<double>(1 + passed); };
+  average_cohort<float>(
+      s.net, updates, s.globals(),
+      {.round = 7, .on_late = subfed::late_update::weigh, .late_weight = by_rounds});
+  CHECK(s.global_b == std::vector<float>{70, 77.5f, 80});  // (3 80 + 1 70) / 4
+}
+
+TEST_CASE_TEMPLATE("clients without numbers of their own: the order of arrival does not show", T,
+                   float, double) {
+  // With these values every order of addition gives other bits, if it shows.
+  const std::vector<T> values{T(1e30), T(1), T(-1e30)};
+  std::array<std::size_t, 3> order{0, 1, 2};
+  std::vector<T> found;
+  do {
+    found.push_back(mean_of<T>({values[order[0]], values[order[1]], values[order[2]]}, {0, 0, 0}));
+  } while (std::next_permutation(order.begin(), order.end()));
+  REQUIRE(found.size() == 6);
+  for (const T x : found) CHECK(support::same_bits(std::vector<T>{x}, std::vector<T>{found[0]}));
+}
+
+TEST_CASE("without numbers ties are broken by weight, nodes and content of any layout") {
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    INFO("seed ", seed);
+    seeded random(seed);
+    const auto value = [](seeded& r) { return (r.unit() - 0.5) * std::ldexp(1.0, 40); };
+    const auto weight = [](seeded& r) { return r.one_in(2) ? 1.0 : 0.3; };
+    support::cohort<double> group{random, support::random_network(random), 6, value, weight};
+    std::vector<update<double>> updates;
+    for (auto& c : group.clients) {
+      c.sub = support::submodel_of(group.net, c.holds);  // all are client 0
+      updates.push_back(c.update());
+    }
+    // Two with the same nodes and weight, and other values.
+    updates[1] = updates[0];
+    std::vector<support::strided<double>> others;
+    for (const auto& t : group.clients[0].tensors) {
+      others.emplace_back(support::random_layout(random, t.extents()));
+      others.back().fill([&](std::int64_t) { return value(random); });
+    }
+    std::vector<tensor_view<const double>> views;
+    for (const auto& t : others) views.push_back(t.view());
+    updates[1].tensors = tensor_views<const double>(views);
+    const auto before = group.elements();
+    std::vector<std::vector<double>> expected;
+    for (int again = 0; again < 5; ++again) {
+      for (std::size_t t = 0; t < group.globals.size(); ++t) {
+        group.globals[t].fill(
+            [&](std::int64_t n) { return before[t][static_cast<std::size_t>(n)]; });
+      }
+      at_once(group.net, updates, group.global_views(), {});
+      if (again == 0) expected = group.elements();
+      for (std::size_t t = 0; t < expected.size(); ++t) {
+        CHECK(support::same_bits(group.globals[t].elements(), expected[t]));
+      }
+      random.shuffle(updates);
+    }
   }
 }

@@ -712,7 +712,7 @@ TEST_CASE("dense or not, elements left out are left out, and averages merge") {
     selective_average<float> first(c.net, options), second(c.net, options);
     for (std::int64_t client = 0; client < split; ++client) add(first, client);
     for (std::int64_t client = split; client < 20; ++client) add(second, client);
-    CHECK(first.has_dense_weights() == (split > 1));
+    CHECK(first.has_dense_weights() == (split > 0));  // the one tensor has left-out elements
     first.merge(second);
     CHECK(first.has_dense_weights());
     std::vector<float> global(256, -1.0f);
@@ -855,4 +855,264 @@ TEST_CASE("flags survive dense weights: the largest of booleans is whether any h
                tensor_view<bool>(marks, {64})});
   CHECK(counter);
   for (std::int64_t n = 0; n < 64; ++n) CHECK(marks[n] == c.part(31)[c.rows].contains(n));
+}
+
+namespace {
+
+double halved(std::uint64_t rounds_passed) { return 1.0 / static_cast<double>(1 + rounds_passed); }
+double negative(std::uint64_t) { return -1; }
+double no_number(std::uint64_t) { return std::numeric_limits<double>::quiet_NaN(); }
+
+/// One element of one value, and clients that come at any round.
+struct one_element {
+  subfed::model net;
+  subfed::tensor_id x = net.tensor("x", {1});
+
+  submodel of(std::uint64_t client, std::uint64_t round) const {
+    return submodel(net, {}, {.round = round, .client = client});
+  }
+  subfed::update_outcome add(selective_average<float>& mean, std::uint64_t client,
+                             std::uint64_t round, float value, double weight = 1) const {
+    return mean.add(of(client, round), {tensor_view<const float>(&value, {1})}, weight);
+  }
+};
+
+float finished(const selective_average<float>& mean, float before = 0) {
+  mean.finish({tensor_view<float>(&before, {1})});
+  return before;
+}
+
+}  // namespace
+
+TEST_CASE("add says what became of the update, and the report lists who was left out") {
+  using subfed::fate;
+  const one_element e;
+  selective_average<float> mean(e.net, {.on_non_finite = non_finite::skip_client,
+                                        .round = 7,
+                                        .on_late = subfed::late_update::skip,
+                                        .on_repeated = subfed::repeated_update::skip});
+  const float inf = std::numeric_limits<float>::infinity();
+  using outcome = subfed::update_outcome;
+  const outcome late{.fate = fate::late, .client = 2, .round = 6};
+  const outcome early{.fate = fate::early, .client = 3, .round = 8};
+  const outcome bad{.fate = fate::non_finite, .client = 4, .round = 7, .tensor = "x", .element = 0};
+  const outcome again{.fate = fate::repeated, .client = 1, .round = 7};
+  CHECK(e.add(mean, 1, 7, 2, 3) == outcome{.client = 1, .round = 7, .weight = 3});
+  CHECK(e.add(mean, 2, 6, 100) == late);
+  CHECK(e.add(mean, 3, 8, 100) == early);
+  CHECK(e.add(mean, 4, 7, inf) == bad);
+  CHECK(e.add(mean, 1, 7, 100) == again);
+  CHECK(e.add(mean, 4, 7, 6, 1));  // a better one of the client whose first was left out
+  CHECK_FALSE(e.add(mean, 4, 7, 6, 1));
+  CHECK(e.add(mean, 5, 7, 50, 0) == outcome{.client = 5, .round = 7, .weight = 0});
+  CHECK(finished(mean) == 3);
+  const average_report& report = mean.report();
+  CHECK(report.clients == 3);
+  CHECK(report.late_clients == 2);
+  CHECK(report.repeated_clients == 2);
+  CHECK(report.skipped_clients == 1);
+  CHECK(report.refused_clients == 0);
+  outcome once_more = again;
+  once_more.client = 4;
+  CHECK(report.left_out == std::vector<outcome>{late, early, bad, again, once_more});
+}
+
+TEST_CASE("an update with left-out elements says how many it has, and is taken") {
+  subfed::model net;
+  const auto g = net.group("g", 3);
+  net.tensor("x", {g});
+  selective_average<float> mean(net, {.on_non_finite = non_finite::skip_element});
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> values{nan, 2, nan};
+  const auto outcome =
+      mean.add(submodel::full(net), {tensor_view<const float>(values.data(), {3})});
+  CHECK(outcome);
+  CHECK(outcome.skipped_elements == 2);
+  CHECK(mean.report().left_out.empty());
+}
+
+TEST_CASE(
+    "late updates are weighed by the rounds that have passed, those of a later round left out") {
+  const one_element e;
+  selective_average<float> mean(
+      e.net, {.round = 7, .on_late = subfed::late_update::weigh, .late_weight = halved});
+  CHECK(e.add(mean, 1, 7, 8, 2).weight == 2);
+  CHECK(e.add(mean, 2, 6, 2, 2).weight == 1);   // 2 / (1 + 1)
+  CHECK(e.add(mean, 3, 4, 4, 4).weight == 1);   // 4 / (1 + 3)
+  CHECK(e.add(mean, 1, 6, 10, 2).weight == 1);  // another round: no repetition
+  CHECK(e.add(mean, 9, 8, 1000, 1).fate == subfed::fate::early);
+  CHECK(message_of([&] { e.add(mean, 3, 4, 4, 4); }) ==
+        "subfed: average: the update of client 3 of round 4 is the second one of that client");
+  CHECK(finished(mean) == 6.4f);  // (2 8 + 2 + 4 + 10) / 5
+  CHECK(mean.report().clients == 4);
+  CHECK(mean.report().late_clients == 1);
+}
+
+TEST_CASE(
+    "options about rounds that do not go together are refused, and late weights that are none") {
+  const one_element e;
+  const auto made = [&](const average_options& options) {
+    return message_of([&] { selective_average<float>(e.net, options); });
+  };
+  CHECK(made({.round = 7, .on_late = subfed::late_update::weigh}) ==
+        "subfed: average: late updates are to be weighed, but no late_weight is given");
+  CHECK(made({.round = 7, .late_weight = halved}) ==
+        "subfed: average: a late_weight is given, but late updates are not to be weighed");
+  CHECK(made({.on_late = subfed::late_update::skip}) ==
+        "subfed: average: late or repeated updates are to be told, but no round is given");
+  CHECK(made({.on_repeated = subfed::repeated_update::skip}) ==
+        "subfed: average: late or repeated updates are to be told, but no round is given");
+  for (const auto factor : {negative, no_number}) {
+    selective_average<float> mean(
+        e.net, {.round = 7, .on_late = subfed::late_update::weigh, .late_weight = factor});
+    CHECK(message_of([&] {
+            e.add(mean, 2, 5, 1, 3);
+          }).find("the weight of client 2 of round 5, 3, times ") != std::string::npos);
+    CHECK(mean.report() == average_report{});
+  }
+}
+
+TEST_CASE("the list of those left out ends, the counts do not; merging joins both") {
+  const one_element e;
+  const average_options options{.round = 7, .on_late = subfed::late_update::skip};
+  selective_average<float> first(e.net, options), second(e.net, options);
+  for (std::uint64_t c = 0; c < 700; ++c) {
+    e.add(first, c, 1, 0);
+    e.add(second, 1000 + c, 1, 0);
+  }
+  first.merge(second);
+  CHECK(first.report().late_clients == 1400);
+  REQUIRE(first.report().left_out.size() == average_report::most_listed);
+  CHECK(first.report().left_out[699].client == 699);
+  CHECK(first.report().left_out[700].client == 1000);
+}
+
+TEST_CASE("a merged average has seen the clients of both, and counts them by round and client") {
+  const one_element e;
+  selective_average<float> east(e.net, {.round = 7}), west(e.net, {.round = 7});
+  e.add(east, 1, 7, 2);
+  e.add(west, 2, 7, 4);
+  east.merge(west);
+  CHECK(message_of([&] { e.add(east, 2, 7, 4); }) ==
+        "subfed: average: the update of client 2 of round 7 is the second one of that client");
+  CHECK(finished(east) == 3);
+}
+
+TEST_CASE("errors about an update carry its client, and its tensor where they are about one") {
+  const one_element e;
+  const auto about = [&](auto&& f) {
+    try {
+      f();
+    } catch (const subfed::error& problem) {
+      return std::to_string(problem.client().value_or(0)) + " " + problem.tensor();
+    }
+    return std::string("nothing was thrown");
+  };
+  selective_average<float> mean(e.net, {.on_non_finite = non_finite::refuse, .round = 7});
+  CHECK(about([&] { e.add(mean, 9, 6, 1); }) == "9 ");
+  CHECK(about([&] { e.add(mean, 9, 7, 1, -1); }) == "9 ");
+  CHECK(about([&] { e.add(mean, 9, 7, std::numeric_limits<float>::infinity()); }) == "9 x");
+  const std::vector<float> two{1, 2};
+  CHECK(about([&] { mean.add(e.of(9, 7), {tensor_view<const float>(two.data(), {2})}); }) == "9 x");
+  CHECK(about([&] { mean.add(e.of(9, 7), {}); }) == "9 ");
+}
+
+TEST_CASE("who held what: under policies, weights, restrictions, dense weights and merges") {
+  for (std::uint64_t n = 0; n < 40; ++n) {
+    INFO("seed ", n);
+    seeded random(n);
+    const auto options = support::options_number(n);
+    support::cohort<float> group = cohort_with_bad_elements<float>(random, 6);
+    average_report report;
+    const auto expected = group.expected(options, report);
+    auto first = mean_of(group, {0, 1, 2}, options);
+    first.merge(mean_of(group, {3, 4, 5}, options));
+    subfed::held_elements of_cohort;
+    const auto updates = group.updates();
+    const auto views = group.global_views();
+    subfed::average_cohort<float>(group.net, updates, tensor_views<float>(views), of_cohort,
+                                  options);
+    for (const auto& held : {mean_of(group, {0, 1, 2, 3, 4, 5}, options).held(), first.held()}) {
+      CHECK(held == of_cohort);
+      CHECK(held.count() == report.held);
+      for (std::size_t t = 0; t < expected.size(); ++t) {
+        for (std::size_t i = 0; i < expected[t].size(); ++i) {
+          CHECK(held.test(subfed::tensor_id(t), static_cast<std::int64_t>(i)) ==
+                expected[t][i].held);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("left-out elements cost a tensor its weights once, whatever the number of clients") {
+  const combed c;
+  subfed::model net;
+  const auto rows = net.group("rows", 64);
+  net.tensor("first", {rows});
+  net.tensor("second", {rows, 4});
+  selective_average<float> mean(net, {.on_non_finite = non_finite::skip_element});
+  const auto sub = submodel::full(net);
+  std::vector<float> first(64, 1), second(256, 2);
+  const auto add = [&](double weight) {
+    return mean.add(sub,
+                    {tensor_view<const float>(first.data(), {64}),
+                     tensor_view<const float>(second.data(), {64, 4})},
+                    weight);
+  };
+  add(1);
+  std::fill(second.begin() + 1, second.end(), std::numeric_limits<float>::quiet_NaN());
+  second[0] = 5;
+  for (int i = 0; i < 3; ++i) CHECK(add(1).skipped_elements == 255);
+  CHECK_FALSE(mean.has_dense_weights());  // the tensor of which nothing was left out needs none
+  std::fill(second.begin(), second.end(), 6.0f);
+  first[3] = 6;
+  add(1);
+  std::vector<float> a(64, 0), b(256, 0);
+  const auto report =
+      mean.finish({tensor_view<float>(a.data(), {64}), tensor_view<float>(b.data(), {64, 4})});
+  CHECK(a[3] == 2);  // (4 1 + 6) / 5
+  CHECK(a[4] == 1);
+  CHECK(b[0] == 4.6f);  // (2 + 3 5 + 6) / 5
+  CHECK(b[1] == 4);     // (2 + 6) / 2
+  CHECK(report.skipped_elements == 3 * 255);
+}
+
+TEST_CASE(
+    "tensors of several parts are averaged right with weights for every element, in any layout") {
+  subfed::model net;
+  const auto rows = net.group("rows", 700);
+  const auto columns = net.group("columns", 500);
+  net.tensor("x", {rows, columns, 2});
+  selective_average<float> mean(net, {.on_non_finite = non_finite::skip_element});
+  std::vector<float> values(700000);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 1013);
+  values[123457] = std::numeric_limits<float>::quiet_NaN();
+  mean.add(submodel::full(net), {tensor_view<const float>(values.data(), {700, 500, 2})}, 3);
+  CHECK(mean.has_dense_weights());
+  // Column-major, so that a step along the first dimension is one element.
+  std::vector<float> global(700000, -1.0f);
+  mean.finish({tensor_view<float>(global.data(), {700, 500, 2}, {1, 700, 350000})});
+  std::int64_t wrong = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::size_t at = i / 1000 + i / 2 % 500 * 700 + i % 2 * 350000;
+    wrong += global[at] == (i == 123457 ? -1.0f : values[i]) ? 0 : 1;
+  }
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("a sum of unsigned integers over 2^64 is refused") {
+  subfed::model net;
+  net.tensor("n", std::initializer_list<subfed::dimension>{});
+  const std::uint64_t large = std::uint64_t{1} << 63;
+  std::uint64_t global = 5;
+  const std::initializer_list<std::int64_t> scalar{};
+  selective_average<void> mean(net, {.integers = integer_rule::sum});
+  for (int i = 0; i < 2; ++i) {
+    mean.add(submodel::full(net), {tensor_view<const std::uint64_t>(&large, scalar)});
+  }
+  CHECK(message_of([&] {
+          mean.finish({tensor_view<std::uint64_t>(&global, scalar)});
+        }).find("in tensor 'n' does not fit its type") != std::string::npos);
+  CHECK(global == 5);
 }

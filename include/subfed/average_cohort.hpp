@@ -4,10 +4,13 @@
 
 #include <subfed/average_options.hpp>
 #include <subfed/detail/average_checks.hpp>
+#include <subfed/detail/cohort_order.hpp>
 #include <subfed/detail/float_mode.hpp>
 #include <subfed/detail/memory_apart.hpp>
 #include <subfed/detail/model_average.hpp>
+#include <subfed/detail/paired_walk.hpp>
 #include <subfed/executor.hpp>
+#include <subfed/held_elements.hpp>
 #include <subfed/submodel.hpp>
 
 #include <algorithm>
@@ -32,42 +35,60 @@ struct update {
 
 namespace detail {
 
-/// average_cohort of updates with elements of type U.
+/// What average_model gives a value.
+template <class U>
+held_elements held_by_members(const model& net, const std::vector<member<U>>& members,
+                              const average_options& options) {
+  held_elements out(net);
+  for (std::size_t t = 0; t < net.tensors().size(); ++t) {
+    if (net.tensors()[t].is_local()) continue;
+    const submodel* before = nullptr;
+    for (const member<U>& m : members) {
+      with_type((*m.tensors)[t], [&]<class E>(const tensor_view<const E>& tensor) {
+        if constexpr (!averageable<E>) {
+          if (options.integers != integer_rule::keep) out.add(*m.sub, t);
+        } else if (options.on_non_finite == non_finite::skip_element) {
+          const paired_walk walk((*m.sub)[tensor_id(t)], net.tensors()[t].extents, tensor);
+          walk.for_each([&](std::int64_t g, std::int64_t l, std::int64_t length) {
+            for (std::int64_t i = 0; i < length; ++i) {
+              const E x = tensor.data_handle()[l + i * walk.local_stride()];
+              if (scalar_traits<E>::is_finite(x)) out.add(t, g + i * walk.global_stride(), 1, 1);
+            }
+          });
+        } else if (before == nullptr || !before->same_nodes(*m.sub)) {
+          out.add(*m.sub, t);
+          before = m.sub;
+        }
+      });
+    }
+  }
+  return out;
+}
+
+/// average_cohort of updates with elements of type U. held may be null.
 template <class T, class U, class Executor>
 average_report average_updates(const model& net, std::span<const update<U>> updates,
-                               const tensor_views<T>& globals, const average_options& options,
-                               Executor&& run_by) {
+                               const tensor_views<T>& globals, held_elements* held,
+                               const average_options& options, Executor&& run_by) {
   const detail::float_mode mode;
   detail::check_options(options);
-  if (updates.empty()) {
-    detail::fail("subfed: average: the cohort is empty: there is no update to average");
-  }
   detail::check_globals(net, globals);
   for (const auto& u : updates) {
     detail::check_update<U>(net, u.sub, u.tensors, u.weight);
     detail::check_convertible("average", net, globals, u.tensors);
   }
 
-  std::vector<const update<U>*> cohort;
-  for (const auto& u : updates) cohort.push_back(&u);
-  std::stable_sort(cohort.begin(), cohort.end(), [](const auto* a, const auto* b) {
-    return a->sub.origin().client < b->sub.origin().client;
-  });
-  if (options.round) detail::check_rounds(cohort, *options.round);
-
   average_report report;
   double cohort_weight = 0;
+  const auto admitted = detail::admit_cohort(
+      detail::in_order<detail::content_ties::by_content>(updates), options, report, cohort_weight,
+      [&](const update<U>& u, update_outcome& outcome) {
+        return detail::admits(u.sub, u.tensors, options.on_non_finite, outcome);
+      });
   std::vector<detail::member<U>> members;
-  for (const auto* u : cohort) {
-    if (!detail::admits(u->sub, u->tensors, options.on_non_finite)) {
-      ++report.skipped_clients;
-      continue;
-    }
-    ++report.clients;
-    cohort_weight += u->weight;
-    if (u->weight > 0) members.push_back({&u->sub, u->weight, &u->tensors});
+  for (const auto& a : admitted) {
+    if (a.weight > 0) members.push_back({&a.update->sub, a.weight, &a.update->tensors});
   }
-  detail::check_total_weight(cohort_weight);
   detail::placed_tensors places;
   for (std::size_t t = 0; t < globals.size(); ++t) {
     const std::string& name = net.tensors()[t].name;
@@ -77,6 +98,7 @@ average_report average_updates(const model& net, std::span<const update<U>> upda
   }
   places.check_apart("average");
   detail::average_model<T, U>(net, globals, members, {}, options, cohort_weight, report, run_by);
+  if (held != nullptr) *held = detail::held_by_members<U>(net, members, options);
   return report;
 }
 
@@ -91,10 +113,12 @@ average_report average_updates(const model& net, std::span<const update<U>> upda
 ///           view, also an empty one, which is never read.
 /// Post      Elements that no client holds with a positive weight keep their bits, and so do local
 ///           tensors.
-/// Throws    error for an empty cohort, and whatever selective_average::add and finish refuse;
-///           nothing has been written then.
+/// Throws    error for whatever selective_average::add and finish refuse; nothing has been written
+///           then. Without updates, or where all are left out, everything keeps its bits.
 /// Numerics  Each element's sum and weight are doubles, added in the order of the clients' numbers
-///           (origin().client; equal numbers in the order given) and rounded to T once. So the bits
+///           (origin().client) and rounded to T once. Updates with one number are taken by round,
+///           weight, nodes and, where all of those are equal, by the bits of their elements; of
+///           repeated ones under options.round the first in this order is taken. So the bits
 ///           depend neither on the order in which updates arrived nor on the executor. What a double
 ///           is too small or too large for on the way is averaged in wider numbers: the mean of finite
 ///           values is finite, for any weights. The mode of the processor's arithmetic (rounding,
@@ -106,7 +130,7 @@ requires(averageable<T> || std::is_void_v<T>) average_report
     average_cohort(const model& net, std::span<const std::type_identity_t<update<T>>> updates,
                    const tensor_views<std::type_identity_t<T>>& globals,
                    const average_options& options = {}, Executor&& run_by = {}) {
-  return detail::average_updates<T, T>(net, updates, globals, options, run_by);
+  return detail::average_updates<T, T>(net, updates, globals, nullptr, options, run_by);
 }
 
 /// The same of updates with another element type than the global tensors':
@@ -123,7 +147,31 @@ requires((averageable<T> ||
     average_cohort(const model& net, std::span<const update<U>> updates,
                    const tensor_views<std::type_identity_t<T>>& globals,
                    const average_options& options = {}, Executor&& run_by = {}) {
-  return detail::average_updates<T, U>(net, updates, globals, options, run_by);
+  return detail::average_updates<T, U>(net, updates, globals, nullptr, options, run_by);
+}
+
+/// The same, and says which elements were held by a client that took part:
+///
+///   held_elements held;
+///   average_cohort<float>(net, updates, globals, held, options);
+///
+/// Cost      Walks the submodels once more, and reads the updates once more with
+///           non_finite::skip_element.
+template <class T, executor Executor = serial>
+requires(averageable<T> || std::is_void_v<T>) average_report
+    average_cohort(const model& net, std::span<const std::type_identity_t<update<T>>> updates,
+                   const tensor_views<std::type_identity_t<T>>& globals, held_elements& held,
+                   const average_options& options = {}, Executor&& run_by = {}) {
+  return detail::average_updates<T, T>(net, updates, globals, &held, options, run_by);
+}
+template <class T, class U, executor Executor = serial>
+requires((averageable<T> ||
+          std::is_void_v<T>)&&(averageable<U> ||
+                               std::is_void_v<U>)&&!std::is_same_v<T, U>) average_report
+    average_cohort(const model& net, std::span<const update<U>> updates,
+                   const tensor_views<std::type_identity_t<T>>& globals, held_elements& held,
+                   const average_options& options = {}, Executor&& run_by = {}) {
+  return detail::average_updates<T, U>(net, updates, globals, &held, options, run_by);
 }
 
 }  // namespace subfed::inline v0

@@ -5,9 +5,12 @@
 #include <subfed/error.hpp>
 
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace subfed::inline v0 {
 
@@ -40,6 +43,20 @@ enum class integer_rule {
   sum,   ///< the sum over the holders; error when it does not fit the type
 };
 
+/// What becomes of an update whose submodel was drawn for another round than options.round.
+enum class late_update {
+  refuse,  ///< error that names the client; nothing changes
+  skip,    ///< it is left out, counted and listed
+  weigh,   ///< one of an earlier round takes part with its weight times late_weight(rounds passed),
+           ///< as in buffered asynchronous rounds; one of a later round is left out
+};
+
+/// What becomes of another update of a client for one round, under options.round.
+enum class repeated_update {
+  refuse,  ///< error that names the client; nothing changes
+  skip,    ///< it is left out, counted and listed
+};
+
 struct average_options {
   divisor divide_by = divisor::holders;
   subfed::content content = content::parameters;
@@ -48,25 +65,66 @@ struct average_options {
   double step = 1;
   non_finite on_non_finite = non_finite::propagate;
   integer_rule integers = integer_rule::keep;
-  /// When set, updates drawn for another round and second updates of a client are refused, with an
-  /// error, and counted; a client whose update selective_average skipped may send another. When not
-  /// set, who reports when and how often is the caller's business.
+  /// When set, an update is taken once for each client and round, and only of this round but for
+  /// late_update::weigh; on_late and on_repeated say what becomes of the others. A client whose update
+  /// was left out for its values may send another. When not set, who reports when and how often is the
+  /// caller's business.
+  ///
+  /// An update is averaged into the nodes of the submodel that is given with it, so that has to be the
+  /// one that was sent to the client, with the round in its origin(): one drawn again with the
+  /// server's own round has other nodes, and nothing in the numbers shows it.
   std::optional<std::uint64_t> round = {};
+  late_update on_late = late_update::refuse;
+  repeated_update on_repeated = repeated_update::refuse;
+  /// For late_update::weigh: what the weight of an update is multiplied by when so many rounds have
+  /// passed since its own; finite and not negative.
+  double (*late_weight)(std::uint64_t rounds_passed) = nullptr;
 
   friend bool operator==(const average_options&, const average_options&) = default;
+};
+
+enum class fate {
+  taken,       ///< it is part of the average, with a weight that may be 0
+  late,        ///< of an earlier round than options.round
+  early,       ///< of a later one
+  repeated,    ///< another one of its client and round has been taken
+  non_finite,  ///< left out by non_finite::skip_client
+};
+
+/// What became of an update. As a condition: whether it was taken.
+///
+///   if (const auto outcome = mean.add(sub, tensors, weight); !outcome) ask_again(outcome.client);
+struct update_outcome {
+  subfed::fate fate = subfed::fate::taken;
+  std::uint64_t client = 0;           ///< of the submodel's origin()
+  std::uint64_t round = 0;            ///< of the submodel's origin()
+  double weight = 0;                  ///< with which it takes part; 0: it holds nothing
+  std::int64_t skipped_elements = 0;  ///< left out by non_finite::skip_element; see add()
+  std::string tensor = {};            ///< with the first value that is not finite; "": none
+  std::int64_t element = -1;          ///< of that tensor: its row-major global number
+
+  explicit operator bool() const noexcept { return fate == subfed::fate::taken; }
+  friend bool operator==(const update_outcome&, const update_outcome&) = default;
 };
 
 /// What an average did.
 struct average_report {
   std::int64_t clients = 0;           ///< updates that took part
-  std::int64_t refused_clients = 0;   ///< of another round, or for the second time
+  std::int64_t refused_clients = 0;   ///< refused with an error: of another round, or repeated
   std::int64_t skipped_clients = 0;   ///< left out by non_finite::skip_client
+  std::int64_t late_clients = 0;      ///< left out by on_late: of another round
+  std::int64_t repeated_clients = 0;  ///< left out by on_repeated
   std::int64_t skipped_elements = 0;  ///< left out by non_finite::skip_element
   std::int64_t held = 0;              ///< global elements that were written
   std::int64_t unheld = 0;            ///< global elements that nobody held: their bits stay
   std::int64_t kept = 0;  ///< integers under integer_rule::keep, and local tensors: as they were
   std::int64_t overflowed = 0;  ///< results of finite values that became infinite, as they are
                                 ///< beyond the largest number of the global tensor's type
+  /// Updates that were left out, in the order in which they were looked at: the first `most_listed`.
+  /// The counts above are of all.
+  std::vector<update_outcome> left_out = {};
+
+  static constexpr std::size_t most_listed = 1024;
 
   friend bool operator==(const average_report&, const average_report&) = default;
 };
@@ -78,11 +136,12 @@ inline bool is_finite_double(double x) noexcept {
   return (std::bit_cast<std::uint64_t>(x) & exponent) != exponent;
 }
 
-inline void check_weight(double weight, const std::string& client) {
+inline void check_weight(double weight, const std::string& client, error_subject about = {}) {
   if (is_finite_double(weight) && weight >= 0) return;
   fail("subfed: average: the weight of " + client + " is " +
-       (is_finite_double(weight) ? text(weight) : "not finite") +
-       ", expected a finite number that is not negative");
+           (is_finite_double(weight) ? text(weight) : "not finite") +
+           ", expected a finite number that is not negative",
+       std::move(about));
 }
 
 /// Finite weights whose sum is not would divide infinity by infinity.
@@ -92,8 +151,39 @@ inline void check_total_weight(double total) {
 }
 
 inline void check_options(const average_options& options) {
-  if (is_finite_double(options.step)) return;
-  fail("subfed: average: the step is not finite");
+  if (!is_finite_double(options.step)) fail("subfed: average: the step is not finite");
+  const bool weighs = options.on_late == late_update::weigh;
+  if (weighs != (options.late_weight != nullptr)) {
+    fail(weighs
+             ? "subfed: average: late updates are to be weighed, but no late_weight is given"
+             : "subfed: average: a late_weight is given, but late updates are not to be weighed");
+  }
+  const bool by_round =
+      options.on_late != late_update::refuse || options.on_repeated != repeated_update::refuse;
+  if (by_round && !options.round) {
+    fail("subfed: average: late or repeated updates are to be told, but no round is given");
+  }
+}
+
+/// Lists an update that was left out, and counts it by its fate.
+inline void leave_out(average_report& report, update_outcome outcome) {
+  switch (outcome.fate) {
+    case fate::taken:
+      return;
+    case fate::late:
+    case fate::early:
+      ++report.late_clients;
+      break;
+    case fate::repeated:
+      ++report.repeated_clients;
+      break;
+    case fate::non_finite:
+      ++report.skipped_clients;
+      break;
+  }
+  if (report.left_out.size() < average_report::most_listed) {
+    report.left_out.push_back(std::move(outcome));
+  }
 }
 
 }  // namespace detail

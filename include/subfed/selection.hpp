@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -158,12 +159,13 @@ struct proven_selection {
 /// Throws unless a view has the shape that its role asks for: "subfed: slice: the global tensor
 /// 'fc1.weight' has shape (64, 20), expected (64, 21)".
 inline void check_shape(const char* verb, const char* role, const std::string& name,
-                        std::span<const std::int64_t> found,
-                        std::span<const std::int64_t> expected) {
+                        std::span<const std::int64_t> found, std::span<const std::int64_t> expected,
+                        std::optional<std::uint64_t> client = {}) {
   if (std::equal(found.begin(), found.end(), expected.begin(), expected.end())) return;
   fail(std::string("subfed: ") + verb + ": the " + role + " tensor" +
-       (name.empty() ? "" : " '" + name + "'") + " has shape " + shape_text(found) + ", expected " +
-       shape_text(expected));
+           (name.empty() ? "" : " '" + name + "'") + " has shape " + shape_text(found) +
+           ", expected " + shape_text(expected),
+       {.client = client, .tensor = name});
 }
 
 template <class T>
@@ -171,9 +173,10 @@ void check_unique(const char* verb, const char* role, const std::string& name,
                   const tensor_view<T>& view) {
   if (view.is_unique()) return;
   fail(std::string("subfed: ") + verb + ": the " + role + " tensor" +
-       (name.empty() ? "" : " '" + name + "'") + " of shape " + shape_text(view.extents()) +
-       " and strides " + shape_text(view.strides()) +
-       " is written to, but has several indices for one element");
+           (name.empty() ? "" : " '" + name + "'") + " of shape " + shape_text(view.extents()) +
+           " and strides " + shape_text(view.strides()) +
+           " is written to, but has several indices for one element",
+       {.tensor = name});
 }
 
 template <class T, class U>
@@ -181,7 +184,8 @@ void check_apart(const char* verb, const std::string& name, const tensor_view<T>
                  const tensor_view<U>& b) {
   if (!overlap(a, b)) return;
   fail(std::string("subfed: ") + verb + ": the global and the local tensor" +
-       (name.empty() ? "" : " '" + name + "'") + " overlap in memory");
+           (name.empty() ? "" : " '" + name + "'") + " overlap in memory",
+       {.tensor = name});
 }
 
 }  // namespace detail

@@ -13,6 +13,7 @@
 #include <subfed/detail/memory_size.hpp>
 #include <subfed/detail/model_average.hpp>
 #include <subfed/executor.hpp>
+#include <subfed/held_elements.hpp>
 #include <subfed/scalar.hpp>
 #include <subfed/submodel.hpp>
 #include <subfed/tensor_view.hpp>
@@ -23,6 +24,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -50,7 +52,8 @@ namespace subfed::inline v0 {
 ///           bfloat16 the order shows only where an element's sum is inexact in 53 bits, and then
 ///           nearly never after the final rounding.
 /// Cost      8 bytes a parameter, and one submodel for each different set of nodes, or 8 bytes more a
-///           parameter where that is less (has_dense_weights). Every addition goes through the sums
+///           parameter where that is less (has_dense_weights) or where elements are left out: at most
+///           16 bytes a parameter, whatever clients send. Every addition goes through the sums
 ///           of what the client holds, so that more bytes move than in average_cohort.
 template <class T>
 requires(averageable<T> || std::is_void_v<T>) class selective_average {
@@ -67,51 +70,67 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
   ///
   /// Shapes  tensor t is sub.extents(tensor_id(t)); any strides. Of a tensor that stays with the
   ///         client (role::local) any view is taken, also an empty one, and never read.
+  /// Returns what became of the update, with its own number of left-out elements.
   /// Throws  error for a negative or non-finite weight or sum of weights, another model, a wrong
-  ///         number or shape of tensors, a non-finite value under non_finite::refuse, another round or
-  ///         a second update under options.round. The state is then as it was (refusals by round are
-  ///         counted).
-  /// Cost    Reads the update once (doubles twice, and all types with refuse and skip_client), reads
-  ///         and writes its sums.
+  ///         number or shape of tensors, a non-finite value under non_finite::refuse, and another round
+  ///         or a second update under options.round unless on_late and on_repeated say otherwise. The
+  ///         state is then as it was (refusals by round are counted).
+  /// Cost    Reads the update once (doubles twice, and all types with refuse, skip_client and
+  ///         skip_element), reads and writes its sums. O(log n) after n updates under options.round.
   template <class U>
-  requires(averageable<U> || std::is_void_v<U>) void add(const submodel& sub,
-                                                         const tensor_views<const U>& tensors,
-                                                         double weight = 1) {
+  requires(averageable<U> || std::is_void_v<U>) update_outcome
+      add(const submodel& sub, const tensor_views<const U>& tensors, double weight = 1) {
     const detail::float_mode mode;
     detail::check_update<U>(model_, sub, tensors, weight);
     for (std::size_t t = 0; t < tensors.size(); ++t) {
       if (!model_.tensors()[t].is_local()) check_format(t, format_of(tensors[t]));
     }
-    check_round(sub);
-    if (!detail::admits(sub, tensors, options_.on_non_finite)) {
-      ++report_.skipped_clients;  // not seen: it may send a better one
-      return;
+    update_outcome outcome = detail::outcome_by_round(sub, weight, options_);
+    const std::pair key(sub.origin().round, sub.origin().client);
+    if (outcome && options_.round && seen_.count(key) != 0) {
+      outcome.fate = fate::repeated;
+      outcome.weight = 0;
     }
+    if (!outcome) {
+      if (detail::is_refused(outcome.fate, options_)) {
+        ++report_.refused_clients;
+        detail::refuse_round(sub, outcome.fate, options_);
+      }
+      detail::leave_out(report_, outcome);
+      return outcome;
+    }
+    if (!detail::admits(sub, tensors, options_.on_non_finite, outcome)) {
+      detail::leave_out(report_, outcome);  // not seen: it may send a better one
+      return outcome;
+    }
+    weight = outcome.weight;
     detail::check_total_weight(cohort_weight_ + weight);
     const std::vector<detail::product_range> ranges = ranges_with(sub, tensors, weight);
     ++report_.clients;
     cohort_weight_ += weight;
-    seen_.push_back(sub.origin().client);
-    if (!(weight > 0)) return;
+    if (options_.round) seen_.insert(key);
+    if (!(weight > 0)) return outcome;
 
-    // An update with left-out elements gets an entry of its own, which they refer to by number.
-    std::size_t own_entry = no_entry;
     for (std::size_t t = 0; t < tensors.size(); ++t) {
       if (model_.tensors()[t].is_local()) continue;
       if (!state_[t].format) state_[t].format = format_of(tensors[t]);
       move_to(state_[t], ranges[t]);
-      detail::with_type(tensors[t],
-                        [&](const auto& tensor) { add_tensor(sub, t, tensor, weight, own_entry); });
+      detail::with_type(tensors[t], [&](const auto& tensor) {
+        outcome.skipped_elements += add_tensor(sub, t, tensor, weight);
+      });
     }
-    if (own_entry == no_entry && !dense_) holders_.add(sub, weight);
-    if (!dense_ && holders_.bytes() > dense_bytes()) keep_dense_weights();
+    report_.skipped_elements += outcome.skipped_elements;
+    if (dense_) return outcome;
+    holders_.add(sub, weight);
+    if (holders_.bytes() > bytes_of_weights()) keep_dense_weights();
+    return outcome;
   }
-  void add(const submodel& sub, const tensor_views<const T>& tensors, double weight = 1) {
-    add<T>(sub, tensors, weight);
+  update_outcome add(const submodel& sub, const tensor_views<const T>& tensors, double weight = 1) {
+    return add<T>(sub, tensors, weight);
   }
-  void add(const submodel& sub, std::initializer_list<tensor_view<const T>> tensors,
-           double weight = 1) {
-    add<T>(sub, tensor_views<const T>(tensors), weight);
+  update_outcome add(const submodel& sub, std::initializer_list<tensor_view<const T>> tensors,
+                     double weight = 1) {
+    return add<T>(sub, tensor_views<const T>(tensors), weight);
   }
 
   /// Takes in everything that another average of the same model has added.
@@ -127,11 +146,16 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
     if (!(other.options_ == options_)) {
       detail::fail("subfed: average: the average to merge has other options");
     }
-    for (const std::uint64_t client : other.seen_) {
-      if (options_.round && std::find(seen_.begin(), seen_.end(), client) != seen_.end()) {
-        detail::fail("subfed: average: client " + std::to_string(client) +
-                     " is in both of the averages to merge");
-      }
+    for (const auto& [round, client] : other.seen_) {
+      if (seen_.count({round, client}) == 0) continue;
+      detail::fail("subfed: average: client " + std::to_string(client) +
+                       " is in both of the averages to merge",
+                   {.client = client});
+    }
+    if (&other == this) {
+      const selective_average copy = other;
+      merge(copy);
+      return;
     }
     for (std::size_t t = 0; t < state_.size(); ++t) check_format(t, other.state_[t].format);
     detail::check_total_weight(cohort_weight_ + other.cohort_weight_);
@@ -146,34 +170,36 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
                        "' lie too far apart in the averages to merge to be added",
                    {.tensor = name});
     }
-    const detail::holder_list holders = other.holders_;  // other may be this
-    const std::vector<tensor_sums> state = other.state_;
-    if (other.dense_) keep_dense_weights();
     for (std::size_t t = 0; t < state_.size(); ++t) {
       tensor_sums& own = state_[t];
-      if (!own.format) own.format = state[t].format;
+      const tensor_sums& more = other.state_[t];
+      if (!own.format) own.format = more.format;
       move_to(own, ranges[t]);
-      own.largest = (std::max)(own.largest, state[t].largest);
-      if (own.sums.empty()) own.sums.resize(state[t].sums.size(), -0.0);
-      const std::int64_t step = own.range.exponent - state[t].range.exponent;
-      for (std::size_t i = 0; i < state[t].sums.size(); ++i) {
-        const double sum = state[t].sums[i];
-        own.sums[i] += step == 0 ? sum : detail::scaled(sum, step);
+      own.largest = (std::max)(own.largest, more.largest);
+      own.integers.merge(options_.integers, more.integers);
+      if (more.sums.empty()) {
+        if (other.dense_) keep_weights(t);
+        continue;
       }
-      if (own.weights.empty()) own.weights.resize(state[t].weights.size());
-      for (std::size_t i = 0; i < state[t].weights.size(); ++i) {
-        own.weights[i] += state[t].weights[i];
+      if (own.sums.empty()) own.sums.resize(more.sums.size(), -0.0);
+      if (dense_ || other.dense_ || !more.weights.empty()) keep_weights(t);
+      const std::int64_t step = own.range.exponent - more.range.exponent;
+      for (std::size_t i = 0; i < more.sums.size(); ++i) {
+        own.sums[i] += step == 0 ? more.sums[i] : detail::scaled(more.sums[i], step);
       }
-      own.integers.merge(options_.integers, state[t].integers);
+      for (std::size_t i = 0; i < more.weights.size(); ++i) own.weights[i] += more.weights[i];
+      if (own.weights.empty() || !more.weights.empty()) continue;
+      for (const auto& e : other.holders_.entries()) add_weight(e.sub, t, e.weight);
     }
-    take_in(holders, state);
-    const std::vector<std::uint64_t> seen = other.seen_;
-    seen_.insert(seen_.end(), seen.begin(), seen.end());
+    if (dense_ || other.dense_) {
+      forget_holders();
+    } else {
+      for (const auto& e : other.holders_.entries()) holders_.add(e.sub, e.weight);
+      if (holders_.bytes() > bytes_of_weights()) keep_dense_weights();
+    }
+    seen_.insert(other.seen_.begin(), other.seen_.end());
     cohort_weight_ += other.cohort_weight_;
-    report_.clients += other.report_.clients;
-    report_.refused_clients += other.report_.refused_clients;
-    report_.skipped_clients += other.report_.skipped_clients;
-    report_.skipped_elements += other.report_.skipped_elements;
+    detail::add_counts(report_, other.report_);
   }
 
   /// Writes the average into the global tensors. The state stays: more may be added, and finish()
@@ -195,17 +221,11 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
     for (std::size_t t = 0; t < globals.size(); ++t) check_format(t, format_of(globals[t]));
     std::vector<detail::member<T>> members;
     for (const auto& e : holders_.entries()) members.push_back({&e.sub, e.weight, nullptr});
-    std::vector<std::vector<detail::exclusion>> exclusions;
     std::vector<detail::tensor_state> states;
-    for (const tensor_sums& own : state_) {
-      exclusions.push_back(own.exclusions);
-      std::sort(exclusions.back().begin(), exclusions.back().end());
-    }
     for (std::size_t t = 0; t < state_.size(); ++t) {
-      const bool dense = !state_[t].weights.empty();
-      states.push_back({state_[t].sums.data(), dense ? state_[t].weights.data() : nullptr,
-                        exclusions[t], &state_[t].integers, state_[t].range.exponent,
-                        state_[t].largest});
+      const tensor_sums& own = state_[t];
+      states.push_back({own.sums.data(), own.weights.empty() ? nullptr : own.weights.data(),
+                        &own.integers, own.range.exponent, own.largest});
     }
     average_report report = report_;
     detail::average_model<T, T>(model_, globals, members, states, options_, cohort_weight_, report,
@@ -216,6 +236,25 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
     return finish(tensor_views<T>(globals));
   }
 
+  /// The elements that finish() would give a value: those that a client holds of what has been added,
+  /// as finish() counts them.
+  ///
+  /// Cost  One bit an element; reads the weights where they are kept for every element.
+  held_elements held() const {
+    held_elements out(model_);
+    for (std::size_t t = 0; t < state_.size(); ++t) {
+      const tensor_sums& own = state_[t];
+      own.integers.for_each_held(
+          [&](std::size_t i) { out.add(t, static_cast<std::int64_t>(i), 1, 1); });
+      for (std::size_t i = 0; i < own.weights.size(); ++i) {
+        if (own.weights[i] > 0) out.add(t, static_cast<std::int64_t>(i), 1, 1);
+      }
+      if (own.sums.empty() || !own.weights.empty()) continue;
+      for (const auto& e : holders_.entries()) out.add(e.sub, t);
+    }
+    return out;
+  }
+
   /// Forgets all updates; the memory for the sums stays, for the next round.
   void clear() {
     for (tensor_sums& own : state_) {
@@ -224,7 +263,6 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
       own.range = {};
       own.largest = 0;
       own.weights.clear();
-      own.exclusions.clear();
       own.integers = {};
     }
     holders_ = {};
@@ -237,20 +275,19 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
   /// Weights are kept for every parameter (8 bytes each) instead of the submodels' runs: from the
   /// update on with which the runs of different submodels would take more than that. Submodels that
   /// are alike, as those of rolling and static, take no more memory however many clients have them.
+  /// A tensor of which an update has left elements out (non_finite::skip_element) has such weights
+  /// from then on, be it alone.
   bool has_dense_weights() const noexcept { return dense_; }
 
   /// What has been added so far; held and unheld are counted by finish().
   const average_report& report() const noexcept { return report_; }
 
  private:
-  static constexpr std::size_t no_entry = detail::submodel_index::none;
-
   /// Of one tensor, empty until something is added.
   struct tensor_sums {
     std::optional<detail::element_format> format = {};
     std::vector<double> sums = {};
-    std::vector<double> weights = {};  // while dense_
-    std::vector<detail::exclusion> exclusions = {};
+    std::vector<double> weights = {};  // while dense_, and of tensors with left-out elements
     detail::integer_merge integers = {};
     detail::product_range range =
         {};              // sums are 2 to the power of its exponent times what is meant
@@ -357,130 +394,85 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
     own.range = range;
   }
 
-  void check_round(const submodel& sub) {
-    if (!options_.round) return;
-    const bool stale = sub.origin().round != *options_.round;
-    const bool again = std::find(seen_.begin(), seen_.end(), sub.origin().client) != seen_.end();
-    if (stale || again) {
-      ++report_.refused_clients;
-      detail::refuse_round(sub, *options_.round);
-    }
-  }
-
-  /// The entries of another average whose sums are in state_ already.
-  void take_in(const detail::holder_list& holders, const std::vector<tensor_sums>& state) {
-    const auto& entries = holders.entries();
-    for (std::size_t e = 0; e < entries.size(); ++e) {
-      if (dense_) {
-        add_weights(entries[e], e, state);
-      } else if (entries[e].shared) {
-        holders_.add(entries[e].sub, entries[e].weight);
-      } else {
-        const std::size_t own = holders_.add_alone(entries[e].sub, entries[e].weight);
-        for (std::size_t t = 0; t < state.size(); ++t) {
-          for (const detail::exclusion& x : state[t].exclusions) {
-            if (x.participant == e) state_[t].exclusions.push_back({x.offset, own});
-          }
-        }
-      }
-    }
-    if (!dense_ && holders_.bytes() > dense_bytes()) keep_dense_weights();
-  }
-
-  /// Bytes of a weight for every parameter.
-  std::int64_t dense_bytes() const {
+  /// Bytes of weights for every parameter that has none yet.
+  std::int64_t bytes_of_weights() const {
     std::int64_t elements = 0;
-    for (const auto& t : model_.tensors()) {
-      elements += static_cast<std::int64_t>(elements_of(t.extents));
+    for (std::size_t t = 0; t < state_.size(); ++t) {
+      if (!state_[t].weights.empty() || model_.tensors()[t].is_local()) continue;
+      elements += static_cast<std::int64_t>(elements_of(model_.tensors()[t].extents));
     }
     return 8 * elements;
   }
 
   void keep_dense_weights() {
-    if (dense_) return;
+    for (std::size_t t = 0; t < state_.size(); ++t) keep_weights(t);
+    forget_holders();
+  }
+  void forget_holders() {
     dense_ = true;
-    const detail::holder_list before = std::exchange(holders_, {});
-    std::vector<tensor_sums> excluded(state_.size());
-    for (std::size_t t = 0; t < state_.size(); ++t) {
-      excluded[t].exclusions = std::exchange(state_[t].exclusions, {});
-    }
-    for (std::size_t e = 0; e < before.entries().size(); ++e) {
-      add_weights(before.entries()[e], e, excluded);
-    }
+    holders_ = {};
   }
 
-  /// Adds the weight of entry number e at the elements that it holds, but for its exclusions.
-  void add_weights(const detail::holder_list::entry& of, std::size_t e,
-                   const std::vector<tensor_sums>& state) {
-    for (std::size_t t = 0; t < state_.size(); ++t) {
-      std::vector<std::int64_t> left_out;
-      for (const detail::exclusion& x : state[t].exclusions) {
-        if (x.participant == e) left_out.push_back(x.offset);
-      }
-      std::sort(left_out.begin(), left_out.end());
-      add_weight(of.sub, t, of.weight, left_out);
-    }
-  }
-
-  /// left_out: sorted row-major offsets.
-  void add_weight(const submodel& sub, std::size_t t, double weight,
-                  const std::vector<std::int64_t>& left_out) {
+  /// From now on tensor number t has a weight for every element.
+  void keep_weights(std::size_t t) {
     tensor_sums& own = state_[t];
-    if (own.sums.empty()) return;  // integers have no weights
-    if (own.weights.empty()) own.weights.resize(own.sums.size(), 0.0);
+    if (!own.weights.empty()) return;
+    own.weights.resize(own.sums.size(), 0.0);  // integers have neither
+    if (own.weights.empty()) return;
+    for (const auto& e : holders_.entries()) add_weight(e.sub, t, e.weight);
+  }
+
+  /// Adds a weight at the elements of tensor number t that a submodel holds.
+  void add_weight(const submodel& sub, std::size_t t, double weight) {
     const detail::paired_walk walk(sub[tensor_id(t)]);
-    double* const weights = own.weights.data();
+    double* const weights = state_[t].weights.data();
     walk.for_each([&](std::int64_t g, std::int64_t, std::int64_t length) {
-      for (std::int64_t i = 0; i < length; ++i) {
-        const std::int64_t offset = g + i * walk.global_stride();
-        if (std::binary_search(left_out.begin(), left_out.end(), offset)) continue;
-        weights[offset] += weight;
-      }
+      for (std::int64_t i = 0; i < length; ++i) weights[g + i * walk.global_stride()] += weight;
     });
   }
 
+  /// Returns how many elements were left out.
   template <class E>
-  void add_tensor(const submodel& sub, std::size_t t, const tensor_view<const E>& tensor,
-                  double weight, std::size_t& own_entry) {
+  std::int64_t add_tensor(const submodel& sub, std::size_t t, const tensor_view<const E>& tensor,
+                          double weight) {
     const std::vector<std::int64_t>& extents = model_.tensors()[t].extents;
     tensor_sums& own = state_[t];
     if constexpr (!averageable<E>) {
       own.integers.add(options_.integers, sub[tensor_id(t)], extents, tensor);
+      return 0;
     } else {
       if (own.sums.empty()) own.sums.resize(elements_of(extents), -0.0);
       own.largest = (std::max)(own.largest, detail::largest_of<E>());
+      if (dense_) keep_weights(t);
       const double factor = detail::scaled(weight, own.range.exponent);
       const detail::paired_walk walk(sub[tensor_id(t)], extents, tensor);
       double* const sums = own.sums.data();
       const E* const data = tensor.data_handle();
       const std::int64_t from_step = walk.local_stride();
       const std::int64_t sum_step = walk.global_stride();
-      if (options_.on_non_finite != non_finite::skip_element) {
+      if (options_.on_non_finite != non_finite::skip_element ||
+          detail::find_non_finite(sub, t, tensor) < 0) {
         walk.for_each([&](std::int64_t g, std::int64_t l, std::int64_t length) {
           detail::accumulate(data + l, from_step, factor, sums + g, sum_step, length);
         });
-        if (dense_) add_weight(sub, t, weight, {});
-        return;
+        if (!own.weights.empty()) add_weight(sub, t, weight);
+        return 0;
       }
-      std::vector<std::int64_t> left_out;
+      keep_weights(t);
+      std::int64_t left_out = 0;
+      double* const weights = own.weights.data();
       walk.for_each([&](std::int64_t g, std::int64_t l, std::int64_t length) {
         for (std::int64_t i = 0; i < length; ++i) {
           const E x = data[l + i * from_step];
-          if (scalar_traits<E>::is_finite(x)) {
-            detail::accumulate(&x, 1, factor, sums + g + i * sum_step, 1, 1);
+          if (!scalar_traits<E>::is_finite(x)) {
+            ++left_out;
             continue;
           }
-          ++report_.skipped_elements;
-          left_out.push_back(g + i * sum_step);
+          detail::accumulate(&x, 1, factor, sums + g + i * sum_step, 1, 1);
+          weights[g + i * sum_step] += weight;
         }
       });
-      if (dense_) {
-        std::sort(left_out.begin(), left_out.end());
-        add_weight(sub, t, weight, left_out);
-      } else if (!left_out.empty()) {
-        if (own_entry == no_entry) own_entry = holders_.add_alone(sub, weight);
-        for (const std::int64_t offset : left_out) own.exclusions.push_back({offset, own_entry});
-      }
+      return left_out;
     }
   }
 
@@ -493,7 +485,7 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
   std::vector<tensor_sums> state_;
   detail::holder_list holders_;  // empty while dense_
   bool dense_ = false;
-  std::vector<std::uint64_t> seen_;
+  std::set<std::pair<std::uint64_t, std::uint64_t>> seen_;  // round and client, if options_.round
   double cohort_weight_ = 0;
   average_report report_;
 };

@@ -15,6 +15,7 @@
 #include <subfed/error.hpp>
 #include <subfed/evenness.hpp>
 #include <subfed/executor.hpp>
+#include <subfed/held_elements.hpp>
 #include <subfed/index_set.hpp>
 #include <subfed/layers.hpp>
 #include <subfed/layers/attention.hpp>

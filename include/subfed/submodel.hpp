@@ -168,6 +168,12 @@ class submodel {
     out.plan_ = std::make_shared<const std::vector<detail::tensor_plan>>(std::move(made));
     return out;
   }
+  /// The same submodel without its plan, for keeping many of them.
+  submodel unplanned() const {
+    submodel out = *this;
+    out.plan_ = {};
+    return out;
+  }
   /// For each tensor; empty without a plan. For the library's own use.
   std::span<const detail::tensor_plan> plans() const noexcept {
     if (plan_ == nullptr) return {};
@@ -234,10 +240,12 @@ class submodel {
 
 namespace detail {
 
-inline void check_count(const char* verb, const char* role, const model& net, std::size_t found) {
+inline void check_count(const char* verb, const char* role, const model& net, std::size_t found,
+                        error_subject about = {}) {
   if (found == net.tensors().size()) return;
   fail(std::string("subfed: ") + verb + ": " + std::to_string(found) + " " + role +
-       " tensors are given for a model of " + std::to_string(net.tensors().size()));
+           " tensors are given for a model of " + std::to_string(net.tensors().size()),
+       std::move(about));
 }
 
 }  // namespace detail

@@ -14,12 +14,14 @@
 #include <subfed/cuda/on_device.cuh>
 #include <subfed/cuda/slice.cuh>
 #include <subfed/cuda/workspace.cuh>
+#include <subfed/detail/average_checks.hpp>
+#include <subfed/detail/holder_list.hpp>
 #include <subfed/error.hpp>
 #include <subfed/submodel.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -90,7 +92,7 @@ class selective_average {
                                      dim3(detail::threads_a_block), arguments, 0, stream),
                     "cudaLaunchKernel");
     }
-    entries_.clear();
+    holders_ = {};
     seen_.clear();
     cohort_weight_ = 0;
     report_ = {};
@@ -102,13 +104,15 @@ class selective_average {
   /// Throws  as subfed::selective_average::add, error before clear() and for memory elsewhere, and as
   ///         copies::upload. Nothing is added then.
   /// Cost    One upload, one kernel; reads the update once, reads and writes its sums.
-  void add(const submodel& sub, const tensor_views<const T>& tensors, double weight,
-           workspace& memory, cudaStream_t stream) {
+  update_outcome add(const submodel& sub, const tensor_views<const T>& tensors, double weight,
+                     workspace& memory, cudaStream_t stream) {
     using E = detail::kernel_element_t<T>;
     if (!cleared_) subfed::detail::fail("subfed: cuda: an average is added to before clear()");
     subfed::detail::check_update(model_, sub, tensors, weight);
+    const update_outcome outcome = outcome_of(sub, weight);
+    if (!outcome) return outcome;
+    weight = outcome.weight;
     detail::check_device_weight(sub, weight);
-    check_round(sub);
     subfed::detail::check_total_weight(cohort_weight_ + weight);
     const tensor_views<const T> sent = detail::sent_views(model_, tensors);
     detail::check_on_device("cuda::average", "client", model_, sent, detail::current_device());
@@ -125,11 +129,12 @@ class selective_average {
       copies<E, double, detail::accumulate> addition(call, plan.bytes());
       addition.upload(memory, stream);
       addition.launch(stream);
-      count(sub, weight);
+      holders_.add(sub, weight);
     }
     ++report_.clients;
     cohort_weight_ += weight;
-    seen_.push_back(sub.origin().client);
+    if (options_.round) seen_.insert({sub.origin().round, sub.origin().client});
+    return outcome;
   }
 
   /// Plans to write the average of what has been added so far into the global tensors; upload() and
@@ -146,7 +151,7 @@ class selective_average {
     }
     places.check_apart("average");
     std::vector<detail::average_part<T>> parts;
-    for (const entry& e : entries_) parts.push_back({&e.sub, e.weight, nullptr});
+    for (const auto& e : holders_.entries()) parts.push_back({&e.sub, e.weight, nullptr});
     const detail::average_plan<detail::kernel_element_t<T>> plan(
         model_, globals, std::span<const detail::average_part<T>>(parts), sums_,
         detail::rule_of(options_, cohort_weight_));
@@ -165,36 +170,28 @@ class selective_average {
   }
 
  private:
-  struct entry {
-    submodel sub;
-    double weight;
-  };
-
-  void check_round(const submodel& sub) {
-    if (!options_.round) return;
-    const bool again = std::find(seen_.begin(), seen_.end(), sub.origin().client) != seen_.end();
-    if (sub.origin().round != *options_.round || again) {
+  /// Throws  error for an update that is refused for its round, and counts it.
+  update_outcome outcome_of(const submodel& sub, double weight) {
+    update_outcome out = subfed::detail::outcome_by_round(sub, weight, options_);
+    if (out && options_.round && seen_.count({out.round, out.client}) != 0) {
+      out.fate = fate::repeated;
+      out.weight = 0;
+    }
+    if (out) return out;
+    if (subfed::detail::is_refused(out.fate, options_)) {
       ++report_.refused_clients;
-      subfed::detail::refuse_round(sub, *options_.round);
+      subfed::detail::refuse_round(sub, out.fate, options_);
     }
-  }
-
-  void count(const submodel& sub, double weight) {
-    for (entry& e : entries_) {
-      if (e.sub.same_nodes(sub)) {
-        e.weight += weight;
-        return;
-      }
-    }
-    entries_.push_back({sub, weight});
+    subfed::detail::leave_out(report_, out);
+    return out;
   }
 
   model model_;
   average_options options_;
   double* sums_;
   std::vector<tensor_view<double>> views_;
-  std::vector<entry> entries_;
-  std::vector<std::uint64_t> seen_;
+  subfed::detail::holder_list holders_;
+  std::set<std::pair<std::uint64_t, std::uint64_t>> seen_;  // round and client, if options_.round
   double cohort_weight_ = 0;
   average_report report_;
   bool cleared_ = false;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <subfed/average_options.hpp>
+#include <subfed/detail/average_kernels.hpp>
 #include <subfed/detail/paired_walk.hpp>
 #include <subfed/scalar.hpp>
 #include <subfed/submodel.hpp>
@@ -29,15 +30,17 @@ inline std::string client_text(const submodel& sub) {
 template <class T>
 void check_update(const model& net, const submodel& sub, const tensor_views<const T>& tensors,
                   double weight) {
-  check_weight(weight, client_text(sub));
+  check_weight(weight, client_text(sub), {.client = sub.origin().client});
   if (!(sub.parent() == net)) {
-    fail("subfed: average: the submodel of " + client_text(sub) + " is of another model");
+    fail("subfed: average: the submodel of " + client_text(sub) + " is of another model",
+         {.client = sub.origin().client});
   }
-  check_count("average", "client", net, tensors.size());
+  check_count("average", "client", net, tensors.size(), {.client = sub.origin().client});
   for (std::size_t t = 0; t < tensors.size(); ++t) {
     if (net.tensors()[t].is_local()) continue;
     const std::vector<std::int64_t> expected = sub.extents(tensor_id(t));
-    check_shape("average", "client", net.tensors()[t].name, tensors[t].extents(), expected);
+    check_shape("average", "client", net.tensors()[t].name, tensors[t].extents(), expected,
+                sub.origin().client);
   }
 }
 
@@ -61,22 +64,43 @@ void check_globals(const model& net, const tensor_views<T>& globals) {
   }
 }
 
-[[noreturn]] inline void refuse_round(const submodel& sub, std::uint64_t round) {
-  fail("subfed: average: the update of " + client_text(sub) +
-       (sub.origin().round != round ? " is not of round " + std::to_string(round)
-                                    : std::string(" is the second one of that client")));
+/// What an update's round makes of it, with the weight that it has then.
+///
+/// Throws  error when a late_weight is no finite number or negative.
+inline update_outcome outcome_by_round(const submodel& sub, double weight,
+                                       const average_options& options) {
+  update_outcome out{fate::taken, sub.origin().client, sub.origin().round, weight};
+  if (!options.round || out.round == *options.round) return out;
+  out.fate = out.round < *options.round ? fate::late : fate::early;
+  if (out.fate == fate::late && options.on_late == late_update::weigh) {
+    const std::uint64_t passed = *options.round - out.round;
+    const double factor = options.late_weight(passed);
+    if (!is_finite_double(factor) || factor < 0 || !is_finite_double(weight * factor)) {
+      fail("subfed: average: the weight of " + client_text(sub) + ", " + text(weight) + ", times " +
+               text(factor) + " for " + std::to_string(passed) +
+               " rounds passed is not a finite number that is not negative",
+           {.client = out.client});
+    }
+    out.fate = fate::taken;
+    out.weight = rounded_product(weight, factor);
+    return out;
+  }
+  out.weight = 0;
+  return out;
 }
 
-/// Refuses updates of another round and second updates of a client; the cohort is sorted by client.
-template <class Updates>
-void check_rounds(const Updates& cohort, std::uint64_t round) {
-  for (std::size_t i = 0; i < cohort.size(); ++i) {
-    const submodel& sub = cohort[i]->sub;
-    if (sub.origin().round != round ||
-        (i != 0 && sub.origin().client == cohort[i - 1]->sub.origin().client)) {
-      refuse_round(sub, round);
-    }
-  }
+/// Whether updates of this fate are refused with an error. Pre: one that has to do with rounds.
+inline bool is_refused(fate what, const average_options& options) noexcept {
+  if (what == fate::repeated) return options.on_repeated == repeated_update::refuse;
+  return options.on_late == late_update::refuse;
+}
+
+[[noreturn]] inline void refuse_round(const submodel& sub, fate what,
+                                      const average_options& options) {
+  fail("subfed: average: the update of " + client_text(sub) +
+           (what == fate::repeated ? std::string(" is the second one of that client")
+                                   : " is not of round " + std::to_string(*options.round)),
+       {.client = sub.origin().client});
 }
 
 /// Of one tensor: the row-major global offset, or -1.
@@ -122,18 +146,39 @@ inline std::string index_text(std::int64_t offset, const std::vector<std::int64_
   return shape_text(index);
 }
 
-/// Applies the policies that look at a whole update before it takes part. False: leave it out.
+/// Applies the policies that look at a whole update before it takes part. False: leave it out; the
+/// outcome says why then.
 template <class T>
-bool admits(const submodel& sub, const tensor_views<const T>& tensors, non_finite policy) {
+bool admits(const submodel& sub, const tensor_views<const T>& tensors, non_finite policy,
+            update_outcome& outcome) {
   if (policy == non_finite::propagate || policy == non_finite::skip_element) return true;
   const auto [tensor, offset] = find_non_finite(sub, tensors);
   if (tensor == tensors.size()) return true;
+  const auto& info = sub.parent().tensors()[tensor];
   if (policy == non_finite::refuse) {
-    const auto& info = sub.parent().tensors()[tensor];
     fail("subfed: average: " + client_text(sub) + " has a value that is not finite in tensor '" +
-         info.name + "', at global element " + index_text(offset, info.extents));
+             info.name + "', at global element " + index_text(offset, info.extents),
+         {.client = sub.origin().client, .tensor = info.name});
   }
+  outcome.fate = fate::non_finite;
+  outcome.weight = 0;
+  outcome.tensor = info.name;
+  outcome.element = offset;
   return false;
+}
+
+/// Adds the counts of another part of the cohort.
+inline void add_counts(average_report& to, const average_report& from) {
+  to.clients += from.clients;
+  to.refused_clients += from.refused_clients;
+  to.skipped_clients += from.skipped_clients;
+  to.late_clients += from.late_clients;
+  to.repeated_clients += from.repeated_clients;
+  to.skipped_elements += from.skipped_elements;
+  for (const update_outcome& outcome : from.left_out) {
+    if (to.left_out.size() == average_report::most_listed) return;
+    to.left_out.push_back(outcome);
+  }
 }
 
 }  // namespace subfed::inline v0::detail

@@ -7,21 +7,11 @@
 #include <subfed/detail/wide_number.hpp>
 
 #include <cmath>
-#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <span>
 
 namespace subfed::inline v0::detail {
-
-/// An element that a client's update left out although the client holds it.
-struct exclusion {
-  std::int64_t offset;  ///< of the element in the row-major global tensor
-  std::size_t participant;
-
-  friend auto operator<=>(const exclusion&, const exclusion&) = default;
-};
 
 /// What one part of the work did.
 struct part_report {
@@ -45,7 +35,6 @@ struct average_terms {
   const double* sums = nullptr;  ///< what participants without data have added up, row-major
   const double* weights =
       nullptr;  ///< where there are no participants: the weights of each element
-  std::span<const exclusion> exclusions = {};  ///< sorted
   average_options options = {};
   double cohort_weight = 0;
   double largest = 0;  ///< the largest number of the types of what the sums are made of

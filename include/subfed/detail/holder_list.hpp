@@ -5,9 +5,9 @@
 
 #include <subfed/submodel.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <span>
 #include <utility>
 #include <vector>
@@ -41,30 +41,24 @@ class submodel_index {
   /// The number for which same(number) holds among those added under this hash, or none.
   template <class Same>
   std::size_t find(std::uint64_t hash, Same&& same) const {
-    for (auto at = lower(hash); at != known_.end() && at->first == hash; ++at) {
+    for (auto at = known_.lower_bound({hash, 0}); at != known_.end() && at->first == hash; ++at) {
       if (same(at->second)) return at->second;
     }
     return none;
   }
-  void add(std::uint64_t hash, std::size_t number) { known_.insert(lower(hash), {hash, number}); }
+  void add(std::uint64_t hash, std::size_t number) { known_.insert({hash, number}); }
 
  private:
-  using entry = std::pair<std::uint64_t, std::size_t>;
-  std::vector<entry>::const_iterator lower(std::uint64_t hash) const {
-    return std::lower_bound(known_.begin(), known_.end(), entry{hash, 0});
-  }
-  std::vector<entry> known_;  // sorted
+  std::set<std::pair<std::uint64_t, std::size_t>> known_;
 };
 
 class holder_list {
  public:
   struct entry {
     submodel sub;
-    double weight;
-    bool shared;  ///< stands for all updates with these nodes that left nothing out
+    double weight;  ///< of all updates with these nodes
   };
 
-  /// An update that left nothing out.
   void add(const submodel& sub, double weight) {
     const std::uint64_t hash = nodes_hash(sub);
     const std::size_t known =
@@ -74,12 +68,12 @@ class holder_list {
       return;
     }
     index_.add(hash, entries_.size());
-    append({sub, weight, true});
-  }
-  /// An update that left elements out, which refer to it by the number returned.
-  std::size_t add_alone(const submodel& sub, double weight) {
-    append({sub, weight, false});
-    return entries_.size() - 1;
+    std::size_t runs = 0;
+    for (std::size_t g = 0; g < sub.parent().groups().size(); ++g) {
+      runs += sub[group_id(g)].runs().size() + sub.runs(group_id(g)).size();
+    }
+    bytes_ += static_cast<std::int64_t>(runs * sizeof(run));
+    entries_.push_back({sub.unplanned(), weight});
   }
 
   const std::vector<entry>& entries() const noexcept { return entries_; }
@@ -87,15 +81,6 @@ class holder_list {
   std::int64_t bytes() const noexcept { return bytes_; }
 
  private:
-  void append(entry e) {
-    std::size_t runs = 0;
-    for (std::size_t g = 0; g < e.sub.parent().groups().size(); ++g) {
-      runs += e.sub[group_id(g)].runs().size() + e.sub.runs(group_id(g)).size();
-    }
-    bytes_ += static_cast<std::int64_t>(runs * sizeof(run));
-    entries_.push_back(std::move(e));
-  }
-
   std::vector<entry> entries_;
   submodel_index index_;
   std::int64_t bytes_ = 0;

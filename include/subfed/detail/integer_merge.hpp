@@ -49,6 +49,14 @@ class integer_merge {
     }
   }
 
+  /// f(row-major number) for each element that somebody holds.
+  template <class F>
+  void for_each_held(F&& f) const {
+    for (std::size_t i = 0; i < values_.size(); ++i) {
+      if (values_[i].held) f(i);
+    }
+  }
+
   /// Throws  error when a sum does not fit E: it names the tensor and the sum.
   template <class E>
   void check(const std::string& name) const {

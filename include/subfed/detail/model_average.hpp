@@ -42,7 +42,6 @@ struct member {
 struct tensor_state {
   const double* sums = nullptr;
   const double* weights = nullptr;  ///< null while the members have them
-  std::span<const exclusion> exclusions = {};
   const integer_merge* integers = nullptr;
   std::int64_t exponent = 0;  ///< the sums are 2 to its power times what they stand for
   double largest = 0;         ///< the largest number of the types of what was added
@@ -247,7 +246,7 @@ void average_model(const model& net, const tensor_views<T>& globals,
       counted.unheld += global.size();
       if constexpr (averageable<E>) {
         if (members.empty() && state.weights == nullptr) return;
-        const average_terms terms{state.sums,    state.weights, state.exclusions, own,
+        const average_terms terms{state.sums,    state.weights, own,
                                   cohort_weight, state.largest, state.exponent};
         jobs.push_back(averaging_job(global, t, members, distinct, terms));
       } else {

@@ -51,8 +51,7 @@ class tensor_average {
     }
     checked_ = !plain_ || largest > largest_of<T>();
     mended_ = !checked_ && is_far_reaching(largest);
-    if (plain_ && !is_mixed && !layout.nodes().empty() && !skips_elements() &&
-        terms_.exclusions.empty()) {
+    if (plain_ && !is_mixed && !layout.nodes().empty() && !skips_elements()) {
       prepare_nodes();
     }
   }
@@ -169,7 +168,7 @@ class tensor_average {
   /// The row's segments; kept from row to row while the holders are the same. False where the
   /// average segment would be too short to pay, or where single elements are left out.
   bool find_segments(const std::vector<holder>& holders) {
-    if (skips_elements() || !terms_.exclusions.empty()) return false;
+    if (skips_elements()) return false;
     const auto same = [](const holder& a, std::size_t b) { return a.participant == b; };
     if (std::equal(holders.begin(), holders.end(), segment_holders_.begin(), segment_holders_.end(),
                    same)) {
@@ -373,7 +372,7 @@ class tensor_average {
   void scattered_mean(const std::vector<holder>& holders, std::int64_t global_offset,
                       std::int64_t sum_offset, std::int64_t begin, std::int64_t end) {
     const std::int64_t unit = inner().unit;
-    const bool by_element = skips_elements() || !terms_.exclusions.empty();
+    const bool by_element = skips_elements();
     start_tile(sum_offset + begin * unit * inner().sum_stride, (end - begin) * unit);
     // Weights stand for a unit each, or for an element where single elements may be left out.
     const std::int64_t weight_unit = by_element ? std::int64_t{1} : unit;
@@ -387,7 +386,6 @@ class tensor_average {
     } else {
       add_holders<0>(holders, begin, end);
     }
-    if (!terms_.exclusions.empty()) exclude(holders, sum_offset, begin * unit, end * unit);
 
     T* const out = global_ + global_offset + begin * unit * inner().global_stride;
     if (fast && !checked_ && unit == 1) {
@@ -405,7 +403,7 @@ class tensor_average {
   template <std::int64_t U>
   void add_holders(const std::vector<holder>& holders, std::int64_t begin, std::int64_t end) {
     const std::int64_t unit = U != 0 ? U : inner().unit;
-    const bool by_element = skips_elements() || !terms_.exclusions.empty();
+    const bool by_element = skips_elements();
     for (const holder& h : holders) {
       const auto& p = layout_.participants()[h.participant];
       const std::int64_t stride = inner().strides[h.participant];
@@ -473,31 +471,6 @@ class tensor_average {
       }
       sums_[static_cast<std::size_t>(at + i)] += rounded_product(weight, x);
       weights_[static_cast<std::size_t>(at + i)] += weight;
-    }
-  }
-
-  /// Adds the weights up again, without those that were left out, at each element with exclusions.
-  void exclude(const std::vector<holder>& holders, std::int64_t sum_offset, std::int64_t begin,
-               std::int64_t end) {
-    const auto& exclusions = terms_.exclusions;
-    for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t offset = sum_offset + i * inner().sum_stride;
-      const auto left_out =
-          std::lower_bound(exclusions.begin(), exclusions.end(), exclusion{offset, 0});
-      if (left_out == exclusions.end() || left_out->offset != offset) continue;
-      const std::int64_t node = i / inner().unit;
-      double weight = 0;
-      for (const holder& h : holders) {
-        if (std::binary_search(left_out, exclusions.end(), exclusion{offset, h.participant})) {
-          continue;
-        }
-        for (const subfed::run& r : inner().runs_of(h.participant)) {
-          if (node >= r.first && node < r.first + r.length) {
-            weight += layout_.participants()[h.participant].weight;
-          }
-        }
-      }
-      weights_[static_cast<std::size_t>(i - begin)] = weight;
     }
   }
 
@@ -600,10 +573,6 @@ class tensor_average {
         return x.first + x.length <= node;
       });
       if (r == runs.end() || r->first > node) continue;
-      if (std::binary_search(terms_.exclusions.begin(), terms_.exclusions.end(),
-                             exclusion{sum_offset, h.participant})) {
-        continue;
-      }
       const auto& p = layout_.participants()[h.participant];
       if (!(p.data == nullptr)) {
         const std::int64_t position = (r->position + node - r->first) * unit + i % unit;

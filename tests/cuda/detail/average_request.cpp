@@ -97,7 +97,33 @@ TEST_CASE_FIXTURE(fixture, "what average_cohort refuses is refused") {
   updates[1].tensors = tensor_views<const float>{{global + 2, {2}}};
   CHECK(refusal() == "subfed: average: the global and the local tensor 'weight' overlap in memory");
   updates.clear();
-  CHECK(refusal() == "subfed: average: the cohort is empty: there is no update to average");
+  CHECK(refusal() == "nothing was thrown");  // as average_cohort: everything keeps its bits
+}
+
+TEST_CASE_FIXTURE(fixture, "late and repeated updates follow the policies of average_cohort") {
+  for (std::size_t u = 0; u < updates.size(); ++u) {
+    updates[u].sub = submodel(net, {index_set(4, {0, 2})},
+                              {.round = u == 0 ? std::uint64_t{2} : 4, .client = 3});
+  }
+  subfed::average_options options{.round = 4,
+                                  .on_late = subfed::late_update::skip,
+                                  .on_repeated = subfed::repeated_update::skip};
+  const auto skipped = request(options);
+  REQUIRE(skipped.parts.size() == 1);
+  CHECK(skipped.parts[0].weight == 3);  // of the two, the one of less weight comes first
+  CHECK(skipped.report.late_clients == 1);
+  CHECK(skipped.report.repeated_clients == 1);
+  CHECK(skipped.report.left_out.size() == 2);
+
+  options.on_late = subfed::late_update::weigh;
+  options.late_weight = [](std::uint64_t passed) { return 1.0 / static_cast<double>(passed); };
+  const auto weighed = request(options);
+  REQUIRE(weighed.parts.size() == 2);
+  CHECK(weighed.parts[0].weight == 3.5);  // 7 / 2
+  CHECK(weighed.cohort_weight == 6.5);
+  options.late_weight = nullptr;
+  CHECK(refusal(options) ==
+        "subfed: average: late updates are to be weighed, but no late_weight is given");
 }
 
 TEST_CASE("local tensors of clients are not looked at, and are reported as kept") {

@@ -7,13 +7,13 @@
 #include <subfed/average_options.hpp>
 #include <subfed/cuda/detail/average_plan.hpp>
 #include <subfed/detail/average_checks.hpp>
+#include <subfed/detail/cohort_order.hpp>
 #include <subfed/detail/memory_apart.hpp>
 #include <subfed/error.hpp>
 #include <subfed/model.hpp>
 #include <subfed/submodel.hpp>
 #include <subfed/tensor_view.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -78,7 +78,8 @@ inline void check_device_weight(const submodel& sub, double weight) {
                        {.client = sub.origin().client});
 }
 
-/// The clients with positive weights, in the order of their numbers.
+/// The clients with positive weights, in the order of their numbers; those of one number by round,
+/// weight and nodes, and where those are equal as they are given: their elements are not looked at.
 template <class T>
 struct average_request {
   std::vector<average_part<T>> parts;
@@ -91,29 +92,21 @@ template <class T>
 average_request<T> request_average(const model& net, std::span<const update<T>> updates,
                                    const tensor_views<T>& globals, const average_options& options) {
   check_device_options(net, options);
-  if (updates.empty()) {
-    subfed::detail::fail("subfed: average: the cohort is empty: there is no update to average");
-  }
   subfed::detail::check_globals(net, globals);
-  std::vector<const update<T>*> cohort;
   for (const auto& u : updates) {
     subfed::detail::check_update<T>(net, u.sub, u.tensors, u.weight);
-    check_device_weight(u.sub, u.weight);
-    cohort.push_back(&u);
   }
-  std::stable_sort(cohort.begin(), cohort.end(), [](const auto* a, const auto* b) {
-    return a->sub.origin().client < b->sub.origin().client;
-  });
-  if (options.round) subfed::detail::check_rounds(cohort, *options.round);
-
   average_request<T> out;
   out.report.kept = local_elements(net, globals);
-  for (const auto* u : cohort) {
-    ++out.report.clients;
-    out.cohort_weight += u->weight;
-    if (u->weight > 0) out.parts.push_back({&u->sub, u->weight, &u->tensors});
+  const auto admitted = subfed::detail::admit_cohort(
+      subfed::detail::in_order<subfed::detail::content_ties::as_given>(updates), options,
+      out.report, out.cohort_weight, [](const update<T>& u, const update_outcome& outcome) {
+        check_device_weight(u.sub, outcome.weight);
+        return true;
+      });
+  for (const auto& a : admitted) {
+    if (a.weight > 0) out.parts.push_back({&a.update->sub, a.weight, &a.update->tensors});
   }
-  subfed::detail::check_total_weight(out.cohort_weight);
   subfed::detail::placed_tensors places;
   for (std::size_t t = 0; t < globals.size(); ++t) {
     const auto& name = net.tensors()[t].name;
