@@ -74,7 +74,6 @@ int run() {
   };
   const double before = loss();
   for (std::uint64_t round = 0; round < 40; ++round) {
-    std::vector<subfed::submodel> cohort;
     subfed::selective_average<double> mean(net);
     for (std::uint64_t client = 0; client < 6; ++client) {
       const subfed::draw_key key{
@@ -108,11 +107,10 @@ int run() {
         subfed::scatter(student.v, part[v], own.v);
       }
       mean.add(held, {own.w, own.v}, subfed::client_weight(subfed::weighting::kept_size, held, 1));
-      cohort.push_back(held);
     }
     yogi.begin({server.w, server.v});
     mean.finish({server.w, server.v});
-    yogi.finish(cohort, {server.w, server.v});
+    yogi.finish(mean.held(), {server.w, server.v});
   }
   std::printf(
       "cross entropy on new data: %.3f at the start (log 3 is %.3f), %.3f after 40 rounds\n",

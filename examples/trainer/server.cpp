@@ -126,15 +126,13 @@ void server::average(std::span<turn> cohort) {
     parts.push_back(rows ? t.part.restricted(described_.classes, labels) : t.part);
     ++rounds_[t.who->number];
   }
-  if (settings_.weights_by_element) {
-    average_by_element(parts, cohort);
-  } else {
-    average_where_it_lies(parts, cohort);
-  }
+  const subfed::held_elements held = settings_.weights_by_element
+                                         ? average_by_element(parts, cohort)
+                                         : average_where_it_lies(parts, cohort);
 
   if (step_) {
     const host_copy now(network_.tensors());
-    step_->finish(parts, now.tensors());
+    step_->finish(held, now.tensors());
     now.put_back();
   }
   method_->end_round(cohort, before);
@@ -147,8 +145,8 @@ double server::weight_of(const turn& own) {
   return subfed::client_weight(weighting_of(rule), own.part, rounds_[own.who->number]);
 }
 
-void server::average_where_it_lies(std::span<const subfed::submodel> parts,
-                                   std::span<turn> cohort) {
+subfed::held_elements server::average_where_it_lies(std::span<const subfed::submodel> parts,
+                                                    std::span<turn> cohort) {
   const subfed::average_options options{
       .divide_by = settings_.divide_by.value_or(method_->divide_by()),
       .step = settings_.server_step};
@@ -162,15 +160,23 @@ void server::average_where_it_lies(std::span<const subfed::submodel> parts,
                : subfed::tensor_views<const float>(own),
          weight_of(cohort[c])});
   }
+  subfed::held_elements held;
   if (cuda_) {
     cuda_->average(updates, subfed::cuda::device_views<float>(globals), options);
+    std::vector<subfed::submodel> taken;  // a device leaves nothing out
+    for (const auto& u : updates) {
+      if (u.weight > 0) taken.push_back(u.sub);
+    }
+    held = subfed::held_elements(described_.net, taken);
   } else {
-    subfed::average_cohort<float>(described_.net, updates, globals, options,
+    subfed::average_cohort<float>(described_.net, updates, globals, held, options,
                                   pool_executor{workers_});
   }
+  return held;
 }
 
-void server::average_by_element(std::span<const subfed::submodel> parts, std::span<turn> cohort) {
+subfed::held_elements server::average_by_element(std::span<const subfed::submodel> parts,
+                                                 std::span<turn> cohort) {
   const subfed::weighting by = weighting_of(settings_.weights);
   subfed::element_weighted_average<float> mean(described_.net);
   for (std::size_t c = 0; c < cohort.size(); ++c) {
@@ -187,6 +193,7 @@ void server::average_by_element(std::span<const subfed::submodel> parts, std::sp
   const host_copy globals(network_.tensors());
   mean.finish(globals.tensors());
   globals.put_back();
+  return mean.held();
 }
 
 std::vector<std::shared_ptr<pre_resnet>> server::judged() const {

@@ -47,8 +47,10 @@ class server {
   void restore(const checkpoint& from);
 
  private:
-  void average_where_it_lies(std::span<const subfed::submodel> parts, std::span<turn> cohort);
-  void average_by_element(std::span<const subfed::submodel> parts, std::span<turn> cohort);
+  subfed::held_elements average_where_it_lies(std::span<const subfed::submodel> parts,
+                                              std::span<turn> cohort);
+  subfed::held_elements average_by_element(std::span<const subfed::submodel> parts,
+                                           std::span<turn> cohort);
   double weight_of(const turn& own);
   subfed::draw_key key_of(std::uint64_t client, std::uint64_t round,
                           const subfed::capacity& own) const;

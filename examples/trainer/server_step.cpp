@@ -19,7 +19,7 @@ class step_by : public server_step {
   step_by(const subfed::model& net, Rule rule) : optimizer_(net, std::move(rule)) {}
 
   void begin(const tensor_list& globals) override { optimizer_.begin(globals); }
-  void finish(std::span<const subfed::submodel> held, const tensor_list& globals) override {
+  void finish(const subfed::held_elements& held, const tensor_list& globals) override {
     optimizer_.finish(held, globals);
   }
   tensor_map state() override {

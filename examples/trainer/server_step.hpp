@@ -3,8 +3,7 @@
 #pragma once
 
 #include <memory>
-#include <span>
-#include <subfed/submodel.hpp>
+#include <subfed/held_elements.hpp>
 
 #include "method.hpp"
 
@@ -13,9 +12,9 @@ namespace trainer {
 class server_step {
  public:
   virtual ~server_step() = default;
-  /// Before the average and after it; `held` are the submodels that were averaged. All on the CPU.
+  /// Before the average and after it; `held` is what the average took. All on the CPU.
   virtual void begin(const tensor_list& globals) = 0;
-  virtual void finish(std::span<const subfed::submodel> held, const tensor_list& globals) = 0;
+  virtual void finish(const subfed::held_elements& held, const tensor_list& globals) = 0;
   /// Moments, for a checkpoint, and back.
   virtual tensor_map state() = 0;
   virtual void restore(const tensor_map& kept) = 0;

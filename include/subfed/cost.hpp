@@ -47,7 +47,7 @@ inline std::int64_t held(const submodel& part, const dimension& d) {
   return n;
 }
 
-inline std::int64_t held_elements(const submodel& part, tensor_id tensor) {
+inline std::int64_t elements_of_part(const submodel& part, tensor_id tensor) {
   std::int64_t n = 1;
   for (const std::int64_t e : part.extents(tensor)) n *= e;
   return n;
@@ -59,7 +59,7 @@ inline std::int64_t held_elements(const submodel& part, tensor_id tensor) {
 /// statistics, step counters) can be left out. submodel::size() counts all tensors.
 inline std::int64_t parameters(const submodel& part, std::span<const tensor_id> which) {
   std::int64_t n = 0;
-  for (const tensor_id t : which) n = detail::cost_sum(n, detail::held_elements(part, t));
+  for (const tensor_id t : which) n = detail::cost_sum(n, detail::elements_of_part(part, t));
   return n;
 }
 
@@ -69,7 +69,7 @@ inline std::int64_t parameters(const submodel& part, role which = role::paramete
   std::int64_t n = 0;
   for (std::size_t t = 0; t < part.parent().tensors().size(); ++t) {
     if (part.parent().tensors()[t].role != which) continue;
-    n = detail::cost_sum(n, detail::held_elements(part, tensor_id(t)));
+    n = detail::cost_sum(n, detail::elements_of_part(part, tensor_id(t)));
   }
   return n;
 }
@@ -111,7 +111,7 @@ inline traffic_bytes traffic(const submodel& part, const traffic_options& option
     const std::int64_t each = detail::not_negative(
         "the size of an element", sizes.empty() ? options.element_bytes : sizes[t]);
     tensors = detail::cost_sum(
-        tensors, detail::cost_product(detail::held_elements(part, tensor_id(t)), each));
+        tensors, detail::cost_product(detail::elements_of_part(part, tensor_id(t)), each));
   }
   std::int64_t lists = 0;
   detail::not_negative("the size of an index", options.index_bytes);

@@ -78,6 +78,24 @@ TEST_CASE("element weights: statistics are averaged, a local tensor keeps its bi
   CHECK(report.kept == 2);
 }
 
+TEST_CASE("held is what finish writes: not what has the weight 0 everywhere") {
+  subfed::model net;
+  const auto g = net.group("g", 3);
+  const auto w = net.tensor("w", {g});
+  const auto own = net.tensor("own", {g}, subfed::role::local);
+  const submodel sub(net, {index_set(3, {0, 2})});
+  element_weighted_average<double> mean(net);
+  CHECK(mean.held().count() == 0);
+  const std::vector<double> values{3, 5}, weights{0, 1};
+  const tensor_view<const double> given(values.data(), {2}), by(weights.data(), {2});
+  mean.add(sub, {given, given}, {by, by});
+  const subfed::held_elements held = mean.held();
+  CHECK_FALSE(held.test(w, 0));
+  CHECK_FALSE(held.test(w, 1));
+  CHECK(held.test(w, 2));
+  CHECK(held.count(own) == 0);
+}
+
 TEST_CASE("by hand: two clients, one element that the second has updated three times as often") {
   subfed::model net;
   const auto g = net.group("g", 3);

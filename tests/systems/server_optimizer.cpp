@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <subfed/systems/server_optimizer.hpp>
 
+#include <subfed/average_cohort.hpp>
 #include <subfed/draw.hpp>
 #include <subfed/layers/normalization.hpp>
 #include <subfed/schemes/rolling.hpp>
@@ -16,6 +17,7 @@
 #include <string>
 #include <vector>
 
+using subfed::held_elements;
 using subfed::index_set;
 using subfed::server_optimizer;
 using subfed::submodel;
@@ -32,6 +34,9 @@ struct line {
 
   submodel holding(std::initializer_list<std::int64_t> which) const {
     return submodel(net, {index_set(4, which)});
+  }
+  held_elements held(std::initializer_list<std::int64_t> which) const {
+    return held_elements(net, std::vector{holding(which)});
   }
 };
 
@@ -94,7 +99,7 @@ void check_rounds(kind which, const Rule& rule, double lr, double beta1, double 
     const std::array<double, 4> before = x;
     optimiser.begin({view});
     mean.finish({view});
-    const auto report = optimiser.finish(subs, {view});
+    const auto report = optimiser.finish(mean.held(), {view});
     std::int64_t moved = 0;
     for (std::size_t i = 0; i < 4; ++i) {
       if (holders[i] > 0) {
@@ -128,7 +133,7 @@ TEST_CASE("Adam by hand: one held parameter moves, one that nobody holds does no
   const tensor_view<double> view(x.data(), {4});
   adam.begin({view});
   x[0] = 3;  // the average: delta = 2, m = 1, v = 0.75 1 + 0.25 4 = 1.75
-  adam.finish(std::vector{net.holding({0})}, {view});
+  adam.finish(net.held({0}), {view});
   CHECK(x[0] == 1 + 0.5 * 1 / (std::sqrt(1.75) + 1));
   CHECK(x[1] == 1);
   CHECK(adam.second_moment(net.x)[0] == 1.75);
@@ -142,13 +147,13 @@ TEST_CASE("moments and values freeze while nobody holds a parameter, where a pla
   const tensor_view<double> view(x.data(), {4});
   adam.begin({view});
   x = {1, 1, 1, 1};
-  adam.finish(std::vector{net.holding({0, 1, 2, 3})}, {view});
+  adam.finish(net.held({0, 1, 2, 3}), {view});
   const std::array<double, 4> after = x;
   const double m = adam.first_moment(net.x)[3];
   const double v = adam.second_moment(net.x)[3];
   for (int round = 0; round < 5; ++round) {
     adam.begin({view});
-    adam.finish(std::vector{net.holding({0, 1})}, {view});  // these report that nothing changed
+    adam.finish(net.held({0, 1}), {view});  // these report that nothing changed
   }
   CHECK(x[3] == after[3]);
   CHECK(x[2] == after[2]);
@@ -177,7 +182,7 @@ TEST_CASE("SGD with lr 1 and without momentum gives the average itself") {
     plain.begin({view});
     const std::array<float, 4> mean{0.1f, 5, 0.3f * static_cast<float>(round), 4};
     x = mean;
-    plain.finish(std::vector{net.holding({0, 1, 2})}, {view});
+    plain.finish(net.held({0, 1, 2}), {view});
     CHECK(x == mean);
   }
 }
@@ -196,7 +201,7 @@ TEST_CASE("a rule of one's own is a lambda, and works on a rolling window") {
   for (const std::int64_t row : sub[hidden]) {
     for (std::int64_t c = 0; c < 3; ++c) view(row, c) = 8;
   }
-  const auto report = optimiser.finish(std::vector{sub, sub}, {view});
+  const auto report = optimiser.finish(held_elements(net, std::vector{sub, sub}), {view});
   CHECK(report == subfed::server_step_report{9, 6});
   for (std::int64_t row = 0; row < 5; ++row) {
     for (std::int64_t c = 0; c < 3; ++c) CHECK(view(row, c) == (sub[hidden].contains(row) ? 4 : 0));
@@ -217,7 +222,7 @@ TEST_CASE("rows that do not take part do not move, and integers stay as the aver
   w = {2, 2, 2};
   steps = 9;
   const auto sub = submodel::full(net).restricted(classes, index_set(3, {1}));
-  optimiser.finish(std::vector{sub}, globals);
+  optimiser.finish(held_elements(net, std::vector{sub}), globals);
   CHECK(w == std::array<float, 3>{2, 1, 2});  // the average wrote 2 where nobody held: not ours
   CHECK(steps == 9);
 }
@@ -253,7 +258,7 @@ void check_statistics(const Rule& rule) {
                       tensor_view<const std::int64_t>(&batches_now, {}),
                       tensor_view<const float>(head.data(), {2})});
     average.finish(globals);
-    const auto report = optimiser.finish(std::vector{all}, globals);
+    const auto report = optimiser.finish(average.held(), globals);
     CHECK(report == subfed::server_step_report{4, 0});
     CHECK(variance == variance_now);
     CHECK(mean == mean_now);
@@ -278,6 +283,83 @@ TEST_CASE("statistics and counters stay as averaged, local tensors as they are, 
   check_statistics([](double delta, double& m, double&) { return m = 0.9 * m + delta / 2; });
 }
 
+namespace {
+
+/// Two nodes, of which client 1 has node 0 and client 2 node 1; rounds in which client 2 sends `value`
+/// with `weight`, and takes part where `part` says.
+struct two_nodes {
+  subfed::model net;
+  subfed::group_id g = net.group("g", 2);
+  subfed::tensor_id x = net.tensor("x", {g});
+  std::array<double, 2> values{1, 1};
+  server_optimizer<double, subfed::server_sgd> momentum{net, {.lr = 1, .momentum = 0.9}};
+
+  /// By either form of the average; returns what was held of node 1.
+  bool round(bool one_pass, std::uint64_t number, double value, double weight,
+             const subfed::average_options& options = {},
+             std::initializer_list<std::int64_t> part = {0, 1}) {
+    const double first_value = values[0];
+    const submodel first(net, {index_set(2, {0})}, {.round = number, .client = 1});
+    const submodel second = submodel(net, {index_set(2, {1})}, {.round = number, .client = 2})
+                                .restricted(g, index_set(2, part));
+    const std::vector<subfed::update<double>> updates{
+        {first, {tensor_view<const double>(&first_value, {1})}, 1},
+        {second, {tensor_view<const double>(&value, {1})}, weight}};
+    const tensor_view<double> view(values.data(), {2});
+    momentum.begin({view});
+    held_elements held;
+    if (one_pass) {
+      subfed::average_cohort<double>(net, updates, {view}, held, options);
+    } else {
+      subfed::selective_average<double> mean(net, options);
+      for (const auto& u : updates) mean.add(u.sub, u.tensors, u.weight);
+      mean.finish({view});
+      held = mean.held();
+    }
+    momentum.finish(held, {view});
+    return held.test(x, 1);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("what the average took no update of does not move on by its momentum") {
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const bool one_pass : {true, false}) {
+    for (int why = 0; why < 5; ++why) {
+      INFO("one pass ", one_pass, ", why ", why);
+      two_nodes c;
+      CHECK(c.round(one_pass, 0, 2, 1));
+      CHECK(c.values == std::array<double, 2>{1, 2});
+      const std::array<double, 2> before = c.values;
+      const double m = c.momentum.first_moment(c.x)[1];
+      CHECK(m == 1);
+      // With the moment carried on, node 1 would go to 2.9 and 3.71.
+      for (std::uint64_t round = 1; round < 3; ++round) {
+        bool held = true;
+        if (why == 0) {
+          held =
+              c.round(one_pass, round, nan, 1, {.on_non_finite = subfed::non_finite::skip_client});
+        } else if (why == 1) {
+          held =
+              c.round(one_pass, round, nan, 1, {.on_non_finite = subfed::non_finite::skip_element});
+        } else if (why == 2) {
+          held = c.round(one_pass, round, 7, 0);
+        } else if (why == 3) {
+          held = c.round(one_pass, round, 7, 1, {}, {0});
+        } else {
+          held = c.round(one_pass, round, nan, 0, {.on_non_finite = subfed::non_finite::propagate});
+        }
+        CHECK_FALSE(held);
+        CHECK(c.values == before);
+        CHECK(c.momentum.first_moment(c.x)[1] == m);
+      }
+      CHECK(c.round(one_pass, 3, 2, 1));  // delta 0: now the moment goes on
+      CHECK(c.values[1] == 2.9);
+    }
+  }
+}
+
 TEST_CASE("a step that leaves the range of numbers is refused, and nothing is written") {
   const line net;
   const auto refused = [&]<class T, class Rule>(T old, T now, const Rule& rule) {
@@ -290,7 +372,7 @@ TEST_CASE("a step that leaves the range of numbers is refused, and nothing is wr
     const double m = optimiser.first_moment(net.x)[0], v = optimiser.second_moment(net.x)[0];
     std::string message;
     try {
-      optimiser.finish(std::vector{net.holding({0, 2})}, {view});
+      optimiser.finish(net.held({0, 2}), {view});
       return std::string("nothing was thrown");
     } catch (const subfed::error& e) {
       message = e.what();
@@ -321,7 +403,7 @@ TEST_CASE("what is not finite in the average goes on, and leaves the others alon
   sgd.begin({view});
   x[0] = std::numeric_limits<double>::infinity();
   x[1] = 3;
-  sgd.finish(std::vector{net.holding({0, 1})}, {view});
+  sgd.finish(net.held({0, 1}), {view});
   CHECK(std::isinf(x[0]));
   CHECK(x[1] == 3);
 }
@@ -351,19 +433,19 @@ TEST_CASE("what is out of range or missing is refused by name, and nothing is wr
   std::array<double, 4> x{1, 2, 3, 4};
   const std::array<double, 4> before = x;
   const tensor_view<double> view(x.data(), {4});
-  CHECK(message_of([&] { sgd.finish(std::vector{net.holding({0})}, {view}); }) ==
+  CHECK(message_of([&] { sgd.finish(net.held({0}), {view}); }) ==
         "subfed: server_optimizer: finish() without begin()");
   CHECK(message_of([&] { sgd.begin({tensor_view<double>(x.data(), {3})}); }) ==
         "subfed: server_optimizer: the global tensor 'x' has shape (3,), expected (4,)");
   sgd.begin({view});
   subfed::model other;
   other.tensor("y", {4});
-  CHECK(message_of([&] { sgd.finish(std::vector{submodel::full(other)}, {view}); }) ==
-        "subfed: server_optimizer: the submodel of client 0 is of another model");
-  CHECK(message_of([&] { sgd.finish(std::vector{net.holding({0})}, {}); }) ==
+  CHECK(message_of([&] { sgd.finish(held_elements(other), {view}); }) ==
+        "subfed: server_optimizer: the held elements are of another model");
+  CHECK(message_of([&] { sgd.finish(net.held({0}), {}); }) ==
         "subfed: server_optimizer: 0 global tensors are given for a model of 1");
   const tensor_view<double> broadcast(x.data(), {4}, {0});
-  CHECK(message_of([&] { sgd.finish(std::vector{net.holding({0})}, {broadcast}); }).find("'x'") !=
+  CHECK(message_of([&] { sgd.finish(net.held({0}), {broadcast}); }).find("'x'") !=
         std::string::npos);
   CHECK(x == before);
 }

@@ -11,6 +11,7 @@
 #include <subfed/detail/memory_apart.hpp>
 #include <subfed/detail/memory_size.hpp>
 #include <subfed/detail/together.hpp>
+#include <subfed/held_elements.hpp>
 #include <subfed/scalar.hpp>
 #include <subfed/submodel.hpp>
 #include <subfed/untyped_view.hpp>
@@ -74,7 +75,7 @@ class update_counts {
   }
 
   /// Counts a round in which the client updates what it holds (of a restricted submodel, what takes
-  /// part).
+  /// part). Only for an update that the average is to take: not for one that is left out.
   ///
   /// Throws  error for a submodel of another model.
   void record(const submodel& sub) {
@@ -232,6 +233,17 @@ class element_weighted_average {
       });
     }
     return report;
+  }
+
+  /// Elements that somebody held with a positive weight: those that finish() writes.
+  held_elements held() const {
+    held_elements out(net_);
+    for (std::size_t t = 0; t < weights_.size(); ++t) {
+      for (std::size_t i = 0; i < weights_[t].size(); ++i) {
+        if (weights_[t][i] > 0) out.add(t, static_cast<std::int64_t>(i), 1, 1);
+      }
+    }
+    return out;
   }
 
  private:

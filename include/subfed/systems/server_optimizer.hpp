@@ -5,8 +5,8 @@
 #include <subfed/detail/average_checks.hpp>
 #include <subfed/detail/memory_size.hpp>
 #include <subfed/detail/together.hpp>
+#include <subfed/held_elements.hpp>
 #include <subfed/scalar.hpp>
-#include <subfed/submodel.hpp>
 #include <subfed/systems/server_rules.hpp>
 #include <subfed/untyped_view.hpp>
 
@@ -32,11 +32,15 @@ struct server_step_report {
 ///
 ///   server_optimizer<float, server_yogi> yogi(net, {.lr = 0.03});
 ///   yogi.begin(globals);                       // keeps the old values
-///   average_cohort<float>(net, updates, globals, options);   // any average, also one of your own
-///   yogi.finish(subs, globals);                // old + rule(average - old)
+///   held_elements held;                        // who held what, as the average took it
+///   average_cohort<float>(net, updates, globals, held, options);
+///   yogi.finish(held, globals);                // old + rule(average - old)
 ///
-/// A parameter that no submodel of the round holds does not move, and neither do its moments: with
+/// A parameter of which the average took no update does not move, and neither do its moments: with
 /// m and v decayed or m added again, as a plain optimiser does, it would go on without any update.
+/// That is what nobody held, but also what only clients or values that were left out had, clients of
+/// weight 0, and rows that take no part. After an average of your own, say what it took:
+/// held_elements(net, subs).
 /// Statistics, counters and local tensors, and integers of any role, stay as the average left them
 /// and have no moments: with momentum a running variance would go on below 0.
 /// T void: tensors of mixed types.
@@ -86,28 +90,30 @@ class server_optimizer {
 
   /// Takes the average that stands in the global tensors and writes old + rule(average - old).
   ///
-  /// held_by  The submodels of the clients that the average took in with a positive weight (leave
-  ///          out those that it skipped), each as it was given to the average.
-  /// Post     Elements that none of them holds keep value and moments bit for bit.
-  /// Throws   error without begin() before, for a submodel of another model, a wrong number or shape
-  ///          of tensors, or where finite values and moments lead to some that are not; nothing has
-  ///          been written then.
-  server_step_report finish(std::span<const submodel> held_by, const tensor_views<T>& globals) {
+  /// held    What the average wrote: selective_average::held(), or as average_cohort fills it in.
+  /// Post    Elements that were not held keep value and moments bit for bit.
+  /// Throws  error without begin() before, for held elements of another model, a wrong number or
+  ///         shape of tensors, or where finite values and moments lead to some that are not; nothing
+  ///         has been written then.
+  server_step_report finish(const held_elements& held, const tensor_views<T>& globals) {
     if (!begun_) detail::fail("subfed: server_optimizer: finish() without begin()");
     detail::check_all_globals("server_optimizer", "global", net_, globals);
-    detail::check_parents("server_optimizer", net_, held_by);
+    if (!(held.parent() == net_)) {
+      detail::fail("subfed: server_optimizer: the held elements are of another model");
+    }
     for (std::size_t t = 0; t < globals.size(); ++t) {
       detail::with_type(globals[t], [&](const auto& tensor) {
         detail::check_unique("server_optimizer", "global", net_.tensors()[t].name, tensor);
       });
     }
-    std::vector<std::vector<unsigned char>> held(globals.size());
-    for (std::size_t t = 0; t < globals.size(); ++t) {
-      if (net_.tensors()[t].is_parameter()) held[t] = detail::held_by_any(net_, held_by, t);
-    }
+    std::vector<std::span<const std::uint64_t>> words;
+    for (std::size_t t = 0; t < globals.size(); ++t) words.push_back(held.words(tensor_id(t)));
+    const auto is_held = [&](std::size_t t, std::size_t i) {
+      return (words[t][i / 64] >> (i % 64) & 1) != 0;
+    };
     server_step_report report;
     for_each_parameter(globals, [&](std::size_t t, std::size_t i, auto& value) {
-      if (held[t][i] == 0) {
+      if (!is_held(t, i)) {
         ++report.still;
         return;
       }
@@ -134,7 +140,7 @@ class server_optimizer {
                    {.tensor = info.name});
     });
     for_each_parameter(globals, [&](std::size_t t, std::size_t i, auto& value) {
-      if (held[t][i] == 0) return;
+      if (!is_held(t, i)) return;
       using traits = scalar_traits<std::remove_cvref_t<decltype(value)>>;
       moments& own = state_[t];
       const double delta = traits::load(value) - own.old[i];
