@@ -171,7 +171,8 @@ trajectory_similarity similarity_of(const model& net,
                  detail::text(weights) + ", expected a positive number");
   }
   for (const trajectory<T>& c : clients) {
-    static_cast<void>(detail::admits(c.sub, c.tensors, non_finite::refuse));
+    update_outcome outcome;
+    static_cast<void>(detail::admits(c.sub, c.tensors, non_finite::refuse, outcome));
   }
 
   const std::size_t count = clients.size();
