@@ -73,13 +73,13 @@ TEST_CASE_FIXTURE(fixture, "options that need elements before the launch are ref
 }
 
 TEST_CASE_FIXTURE(fixture, "weights that the host would scale are refused by the client's name") {
-  for (const double weight : {1e300, 1e-310}) {
-    updates[1].weight = weight;
+  for (const double heavy : {1e300, 1e-310}) {
+    updates[1].weight = heavy;
     CHECK(refusal().find("subfed: cuda: the weight of client 3 of round 0 is 1e") == 0);
     CHECK(refusal().find("expected 0 or 2^-400 to 2^400 on a device") != std::string::npos);
   }
-  for (const double weight : {0.0, 1e-120, 1e120}) {
-    updates[1].weight = weight;
+  for (const double heavy : {0.0, 1e-120, 1e120}) {
+    updates[1].weight = heavy;
     CHECK(refusal() == "nothing was thrown");
   }
 }
