@@ -1,38 +1,24 @@
 // SPDX-License-Identifier: MIT
 /// A Python module over subfed: a server for a network of linear layers, whose tensors go in and out
-/// as DLPack capsules (numpy, torch, jax, ..) without copies. aggregate.py uses it.
-#include <dlpack/dlpack.h>
+/// without copies (numpy, torch, jax, ..). aggregate.py uses it.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
-#include <subfed/adapt/dlpack.hpp>
 #include <subfed/subfed.hpp>
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "python_tensor.hpp"
 
 namespace py = pybind11;
 
 namespace {
 
-/// The tensor of a capsule; from here on it is ours to delete.
-subfed::dlpack_tensor<DLManagedTensor> take(py::capsule capsule) {
-  auto* const managed = capsule.get_pointer<DLManagedTensor>();
-  capsule.set_name("used_dltensor");
-  return subfed::dlpack_tensor<DLManagedTensor>(managed);
-}
-using tensors = std::vector<subfed::dlpack_tensor<DLManagedTensor>>;
-
-/// Objects with __dlpack__ as tensors.
-tensors take_all(const py::list& objects) {
-  tensors out;
-  for (const py::handle& object : objects)
-    out.push_back(take(py::cast<py::capsule>(object.attr("__dlpack__")())));
-  return out;
-}
+using subfed_python::new_tensor;
+using subfed_python::python_tensors;
 
 class server {
  public:
@@ -49,48 +35,39 @@ class server {
     }
   }
 
-  /// A client's part of the server's tensors, as new DLPack capsules.
-  std::vector<py::capsule> cut(const py::list& globals, std::uint64_t round, std::uint64_t client,
-                               double capacity) const {
+  /// A client's part of the server's tensors, as new ones.
+  std::vector<new_tensor> cut(const py::sequence& globals, std::uint64_t round,
+                              std::uint64_t client, double capacity) const {
     const auto part =
         subfed::draw(net_, window_, {.round = round, .client = client, .capacity = capacity});
-    tensors locals;
+    std::vector<new_tensor> out;
+    std::vector<subfed::tensor_view<void>> locals;
     for (std::size_t t = 0; t < net_.tensors().size(); ++t) {
-      const auto extents = part.extents(subfed::tensor_id(t));
-      std::int64_t size = 1;
-      for (const std::int64_t e : extents) size *= e;
-      auto data = std::make_shared<std::vector<float>>(static_cast<std::size_t>(size));
-      const subfed::tensor_view<float> view(data->data(), extents);
-      locals.push_back(subfed::export_dlpack<DLManagedTensor>(view, data));
+      out.emplace_back(part.extents(subfed::tensor_id(t)));
+      locals.emplace_back(out.back().view());
     }
-    subfed::slice<float>(take_all(globals), part, locals);
-    std::vector<py::capsule> out;
-    for (auto& local : locals) {
-      out.emplace_back(std::move(local).release(), "dltensor", [](PyObject* object) {
-        if (auto* p = PyCapsule_GetPointer(object, "dltensor")) {
-          subfed::dlpack_tensor<DLManagedTensor>(static_cast<DLManagedTensor*>(p));
-        } else {
-          PyErr_Clear();  // somebody took it
-        }
-      });
-    }
+    const auto from = python_tensors::to_read(globals);
+    subfed::slice<void>(from.views<const void>(), part, locals);
     return out;
   }
 
   /// Averages updates (tensors, client, capacity, weight) of one round into the server's tensors.
-  py::dict average(const py::list& globals, const py::list& updates, std::uint64_t round) const {
-    std::vector<tensors> keep;
-    std::vector<subfed::update<float>> all;
+  /// The updates are only read. All may be of any floating-point type.
+  py::dict average(const py::sequence& globals, const py::sequence& updates,
+                   std::uint64_t round) const {
+    std::vector<python_tensors> keep;
+    std::vector<subfed::update<void>> all;
     for (const py::handle& u : updates) {
       const auto row = py::cast<py::tuple>(u);
       const auto part = subfed::draw(net_, window_,
                                      {.round = round,
                                       .client = row[1].cast<std::uint64_t>(),
                                       .capacity = row[2].cast<double>()});
-      keep.push_back(take_all(row[0].cast<py::list>()));
-      all.push_back({part, keep.back(), row[3].cast<double>()});
+      keep.push_back(python_tensors::to_read(row[0].cast<py::sequence>()));
+      all.push_back({part, keep.back().views<const void>(), row[3].cast<double>()});
     }
-    const auto report = subfed::average_cohort<float>(net_, all, take_all(globals));
+    const auto to = python_tensors::to_write(globals);
+    const auto report = subfed::average_cohort<void>(net_, all, to.views<void>());
     return py::dict(py::arg("held") = report.held, py::arg("unheld") = report.unheld);
   }
 
@@ -102,6 +79,10 @@ class server {
 }  // namespace
 
 PYBIND11_MODULE(subfed_example, m) {
+  py::class_<new_tensor>(m, "Tensor", py::buffer_protocol())
+      .def_buffer(&new_tensor::buffer)
+      .def("__dlpack__", &new_tensor::dlpack)
+      .def("__dlpack_device__", [](const new_tensor&) { return std::pair(1, 0); });  // the CPU
   py::class_<server>(m, "Server")
       .def(py::init<std::vector<std::int64_t>>())
       .def("cut", &server::cut)
