@@ -309,7 +309,7 @@ DOCTEST_TEST_CASE("every verb raises the version of what it writes to, and of no
   subfed::server_optimizer<float, subfed::server_adam> adam(net, {});
   check_versions("server_optimizer, before", {global}, {}, [&] { adam.begin({global}); });
   check_versions("server_optimizer", {}, {global}, [&] {
-    const std::vector<subfed::submodel> held = {half_of_it};
+    const subfed::held_elements held(net, {&half_of_it, 1});
     adam.finish(held, {global});
   });
 }

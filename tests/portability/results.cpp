@@ -425,7 +425,7 @@ void optimise(digest& out, const Rule& rule) {
     const cohort<float> clients(w, 1, round, random);
     optimizer.begin(std::as_const(global).views());
     subfed::average_cohort<float>(w.net, clients.updates(), global.views());
-    optimizer.finish(clients.subs, global.views());
+    optimizer.finish(subfed::held_elements(w.net, clients.subs), global.views());
     global.enter(out);
     for (const subfed::tensor_id t : w.tensors) {
       for (const double m : optimizer.first_moment(t)) out.bits(m);

@@ -443,11 +443,11 @@ class keep_descent {
         if (const double v = value(own, price); better(least, v)) least = v, place_ = left_;
       } while (std::next_permutation(left_.begin(), left_.end()));
     } else {
-      const std::size_t far = units_ <= 16 ? units_ : 1;
+      const std::size_t farthest = units_ <= 16 ? units_ : 1;
       for (std::size_t from = 0; from < units_; ++from) {
         std::size_t best = from, there = from;
-        const std::size_t last = (std::min)(units_ - 1, from + far);
-        for (std::size_t to = from - (std::min)(from, far); to <= last; ++to) {
+        const std::size_t last = (std::min)(units_ - 1, from + farthest);
+        for (std::size_t to = from - (std::min)(from, farthest); to <= last; ++to) {
           if (to == from) continue;
           own.move(there, to);
           there = to;
