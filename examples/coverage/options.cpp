@@ -2,6 +2,7 @@
 #include "options.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -10,22 +11,72 @@
 #include <common/text.hpp>
 #include <string_view>
 #include <thread>
+#include <type_traits>
 
 namespace coverage_tool {
 namespace {
 
 using common::failure;
 
-void require(bool holds, std::string_view option, std::string_view expected, std::int64_t found) {
+template <class T>
+void require(bool holds, std::string_view option, std::string_view expected, T found) {
   if (!holds) throw failure(fmt::format("{} is {}, but {} is expected.", option, found, expected));
 }
 
+/// An option that is a number, read whole and in no locale.
+template <class T>
+void add_number(CLI::App& app, const char* name, T& variable, const char* about) {
+  app.add_option(
+         name,
+         [name, &variable](const CLI::results_t& words) {
+           const auto found = common::number<T>(words.at(0));
+           if (!found) {
+             throw failure(fmt::format("{} is \"{}\", but {} is expected.", name, words[0],
+                                       std::is_floating_point_v<T> ? "a number such as 0.1"
+                                       : std::is_signed_v<T>
+                                           ? "a whole number"
+                                           : "a whole number from 0 to 2^64 - 1"));
+           }
+           variable = *found;
+           return true;
+         },
+         about, true, [&variable] { return fmt::format("{}", variable); })
+      ->type_name(std::is_floating_point_v<T> ? "FLOAT"
+                  : std::is_signed_v<T>       ? "INT"
+                                              : "UINT");
+}
+
+/// First covers are kept for every node, class and thread, and all of it is written to.
+void check_memory(const options& o) {
+  double nodes = 0;
+  for (const auto& group : o.on.net.groups()) nodes += static_cast<double>(group.extent);
+  const double copies = static_cast<double>(o.class_names.size() + 1) *
+                        static_cast<double>(1 + (std::min)(o.threads, o.rounds * o.repetitions));
+  const double bytes = nodes * (24 + 8 * static_cast<double>(o.times)) * copies;
+  const double there =
+      static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE));
+  if (there > 0 && bytes > there) {
+    throw failure(fmt::format(
+        "First covers of {} times for {} nodes and {} classes on {} threads take {:.0f} GB of "
+        "memory, but there are {:.0f}; --times, --threads and a smaller network make it less.",
+        o.times, nodes, o.class_names.size(), o.threads, bytes / 1e9, there / 1e9));
+  }
+}
+
 void check(const options& o) {
+  require(o.cohort.clients >= 1 && o.cohort.clients <= std::int64_t{1} << 31, "--clients",
+          "1 to 2^31", o.cohort.clients);
+  require(o.cohort.participation > 0 && o.cohort.participation <= 1, "--participation",
+          "more than 0 and at most 1", o.cohort.participation);
+  require(o.cohort.dropout >= 0 && o.cohort.dropout < 1, "--dropout", "at least 0 and less than 1",
+          o.cohort.dropout);
   require(o.rounds >= 1 && o.rounds <= 1'000'000'000, "--rounds", "1 to 10^9", o.rounds);
   require(o.times >= 1 && o.times <= 100'000, "--times", "1 to 100000", o.times);
   require(o.repetitions >= 1 && o.repetitions <= 1'000'000, "--repetitions", "1 to 10^6",
           o.repetitions);
   require(o.threads >= 1 && o.threads <= 1024, "--threads", "1 to 1024", o.threads);
+  if (o.out.empty()) throw failure("--out is empty, but a folder is expected.");
+  check_memory(o);
 }
 
 }  // namespace
@@ -58,24 +109,24 @@ std::optional<options> parse_options(int argc, const char* const* argv) {
   app.add_option("--mix", mix,
                  "The clients' capacities: income, uniform, two-class:RHO where a share RHO has 1 "
                  "and the rest 1/16, or a list such as 1:0.1,1/16:0.9 with the weight of each.");
-  app.add_option("--clients", o.cohort.clients, "How many clients there are.");
-  app.add_option("--participation", o.cohort.participation,
-                 "Which share of them is asked in a round.");
+  add_number(app, "--clients", o.cohort.clients, "How many clients there are.");
+  add_number(app, "--participation", o.cohort.participation,
+             "Which share of them is asked in a round.");
   app.add_flag("--fixed", fixed,
                "Clients keep their capacity for the whole run, and the classes have exact shares; "
                "otherwise every client draws one in every round.");
-  app.add_option("--dropout", o.cohort.dropout,
-                 "With which probability a client that is asked does not answer.");
-  app.add_option("--rounds", o.rounds, "How many rounds there are.");
-  app.add_option("--times", o.times,
-                 "How often everything is to be held in the first full cover that is reported.");
-  app.add_option("--repetitions", o.repetitions, "How many runs there are, each of another seed.");
+  add_number(app, "--dropout", o.cohort.dropout,
+             "With which probability a client that is asked does not answer.");
+  add_number(app, "--rounds", o.rounds, "How many rounds there are.");
+  add_number(app, "--times", o.times,
+             "How often everything is to be held in the first full cover that is reported.");
+  add_number(app, "--repetitions", o.repetitions, "How many runs there are, each of another seed.");
   app.add_flag("--parameters", o.parameters,
                "Count parameters too: a weight is trained when the nodes at both of its ends are "
                "held.");
-  app.add_option("--seed", o.cohort.seed, "The number that everything random follows from.");
-  app.add_option("--threads", o.threads,
-                 "How many threads there are; results do not depend on it.");
+  add_number(app, "--seed", o.cohort.seed, "The number that everything random follows from.");
+  add_number(app, "--threads", o.threads,
+             "How many threads there are; results do not depend on it.");
   app.add_option("--out", o.out, "The folder that the CSV files and pictures are written to.");
 
   try {

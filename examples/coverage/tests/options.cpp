@@ -121,3 +121,53 @@ TEST_CASE("what cannot be meant is refused in a sentence") {
         "subfed: cohort_model: a participation of 0.001 asks none of 100 clients");
   CHECK(refusal({"--model", "lenet", "--widths", "3"}) != "(no failure)");
 }
+
+TEST_CASE("numbers are read whole, in range, and in no locale") {
+  CHECK(parsed({"--seed", "18446744073709551615"}).cohort.seed == 18446744073709551615u);
+  CHECK(parsed({"--seed=0"}).cohort.seed == 0);
+  CHECK(parsed({"--dropout", "0.999"}).cohort.dropout == 0.999);
+  CHECK(parsed({"--dropout", "0"}).cohort.dropout == 0);
+  for (const char* seed : {"-1", "18446744073709551616", "", "1.5", "1e3", "0x10", "seven", " 1"}) {
+    CAPTURE(seed);
+    CHECK(refusal({"--seed", seed}) ==
+          "--seed is \"" + std::string(seed) +
+              "\", but a whole number from 0 to 2^64 - 1 is expected.");
+  }
+  for (const char* option : {"--clients", "--rounds", "--times", "--repetitions", "--threads"}) {
+    for (const char* text : {"9223372036854775808", "", "2x", "1,5", "nan", "1e2"}) {
+      CAPTURE(option);
+      CAPTURE(text);
+      CHECK(refusal({option, text}) ==
+            std::string(option) + " is \"" + text + "\", but a whole number is expected.");
+    }
+    for (const char* text : {"0", "-1", "9223372036854775807"}) {
+      CAPTURE(option);
+      CAPTURE(text);
+      CHECK(
+          refusal({option, text}).starts_with(std::string(option) + " is " + text + ", but 1 to "));
+    }
+  }
+  for (const char* option : {"--participation", "--dropout"}) {
+    for (const char* text : {"nan", "inf", "-inf", "1e400", "", "0,5", "0.5x", "half"}) {
+      CAPTURE(option);
+      CAPTURE(text);
+      CHECK(refusal({option, text}) ==
+            std::string(option) + " is \"" + text + "\", but a number such as 0.1 is expected.");
+    }
+  }
+  CHECK(refusal({"--dropout", "1"}) ==
+        "--dropout is 1, but at least 0 and less than 1 is expected.");
+  CHECK(refusal({"--dropout", "-0.1"}).starts_with("--dropout is -0.1"));
+  CHECK(refusal({"--participation", "0"}) ==
+        "--participation is 0, but more than 0 and at most 1 is expected.");
+  CHECK(refusal({"--participation", "1.5"}).starts_with("--participation is 1.5"));
+  CHECK(refusal({"--out", ""}) == "--out is empty, but a folder is expected.");
+}
+
+TEST_CASE("what is more than the machine's memory is refused before it is taken") {
+  CHECK(
+      refusal({"--times", "100000", "--widths", "100000,100000,100000", "--threads", "64"})
+          .starts_with("First covers of 100000 times for 300000 nodes and 5 classes on 64 threads "
+                       "take 93603 GB of memory, but there are "));
+  CHECK(parsed({"--times", "100", "--threads", "1"}).times == 100);
+}
