@@ -42,11 +42,13 @@ held_elements held_by_members(const model& net, const std::vector<member<U>>& me
   held_elements out(net);
   for (std::size_t t = 0; t < net.tensors().size(); ++t) {
     if (net.tensors()[t].is_local()) continue;
+    const bool keeps = options.integers == integer_rule::keep;
+    if (keeps && net.tensors()[t].role == role::counter) continue;
     const submodel* before = nullptr;
     for (const member<U>& m : members) {
       with_type((*m.tensors)[t], [&]<class E>(const tensor_view<const E>& tensor) {
         if constexpr (!averageable<E>) {
-          if (options.integers != integer_rule::keep) out.add(*m.sub, t);
+          if (!keeps) out.add(*m.sub, t);
         } else if (options.on_non_finite == non_finite::skip_element) {
           const paired_walk walk((*m.sub)[tensor_id(t)], net.tensors()[t].extents, tensor);
           walk.for_each([&](std::int64_t g, std::int64_t l, std::int64_t length) {
@@ -75,16 +77,16 @@ average_report average_updates(const model& net, std::span<const update<U>> upda
   detail::check_globals(net, globals);
   for (const auto& u : updates) {
     detail::check_update<U>(net, u.sub, u.tensors, u.weight);
-    detail::check_convertible("average", net, globals, u.tensors);
+    detail::check_convertible("average", net, globals, u.tensors, options.content);
   }
 
   average_report report;
   double cohort_weight = 0;
-  const auto admitted = detail::admit_cohort(
-      detail::in_order<detail::content_ties::by_content>(updates), options, report, cohort_weight,
-      [&](const update<U>& u, update_outcome& outcome) {
-        return detail::admits(u.sub, u.tensors, options.on_non_finite, outcome);
-      });
+  const auto admitted =
+      detail::admit_cohort(detail::in_order<detail::content_ties::by_content>(updates), options,
+                           report, cohort_weight, [&](const update<U>& u, update_outcome& outcome) {
+                             return detail::admits(u.sub, u.tensors, options, outcome);
+                           });
   std::vector<detail::member<U>> members;
   for (const auto& a : admitted) {
     if (a.weight > 0) members.push_back({&a.update->sub, a.weight, &a.update->tensors});
@@ -136,7 +138,8 @@ requires(averageable<T> || std::is_void_v<T>) average_report
 /// The same of updates with another element type than the global tensors':
 /// average_cohort<float, half>(net, updates, globals). U void: clients may differ.
 ///
-/// Throws    error, also for a tensor of integers on one side that is none, or of others, on the other.
+/// Throws    error, also for a tensor of integers on one side that is none, or (but for deltas) of
+///           others, on the other.
 /// Numerics  Elements are converted to double, exactly. Results that are too large for T become
 ///           infinite and are counted; non_finite::refuse refuses them (at the cost of averaging
 ///           twice where the types or the options allow such results).

@@ -36,11 +36,18 @@ enum class non_finite {
 };
 
 /// What becomes of integers and booleans (step counters of batch norm, masks), which are never
-/// averaged and never pass through floating point. Weights only say who takes part.
+/// averaged and never pass through floating point, and of counters (role::counter) of any type. Weights
+/// only say who takes part, by being over 0; divisor and step do not touch them.
+///
+/// Of deltas the largest, or their sum, is added to the old value: deltas 3 and 5 make 105 or 108 of
+/// 100. Their integer type may be another than the global tensor's, as signed ones may be needed for
+/// an unsigned counter. Integers that do not fit their type are an error, before anything is written.
+/// Counters in floating point are merged in double, in the order of the sums, and rounded once; one
+/// that is too large is counted in average_report::overflowed. Kept ones are not looked at.
 enum class integer_rule {
   keep,  ///< the server's value stays
-  max,   ///< the largest value of the holders
-  sum,   ///< the sum over the holders; error when it does not fit the type
+  max,   ///< the largest value of the holders; a NaN that takes part stays one
+  sum,   ///< the sum over the holders
 };
 
 /// What becomes of an update whose submodel was drawn for another round than options.round.
@@ -117,7 +124,7 @@ struct average_report {
   std::int64_t skipped_elements = 0;  ///< left out by non_finite::skip_element
   std::int64_t held = 0;              ///< global elements that were written
   std::int64_t unheld = 0;            ///< global elements that nobody held: their bits stay
-  std::int64_t kept = 0;  ///< integers under integer_rule::keep, and local tensors: as they were
+  std::int64_t kept = 0;  ///< integers and counters under integer_rule::keep, and local tensors
   std::int64_t overflowed = 0;  ///< results of finite values that became infinite, as they are
                                 ///< beyond the largest number of the global tensor's type
   /// Updates that were left out, in the order in which they were looked at: the first `most_listed`.

@@ -7,6 +7,7 @@
 #include <subfed/detail/average_checks.hpp>
 #include <subfed/detail/average_kernels.hpp>
 #include <subfed/detail/average_scale.hpp>
+#include <subfed/detail/counter_merge.hpp>
 #include <subfed/detail/float_mode.hpp>
 #include <subfed/detail/holder_list.hpp>
 #include <subfed/detail/memory_apart.hpp>
@@ -99,7 +100,7 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
       detail::leave_out(report_, outcome);
       return outcome;
     }
-    if (!detail::admits(sub, tensors, options_.on_non_finite, outcome)) {
+    if (!detail::admits(sub, tensors, options_, outcome)) {
       detail::leave_out(report_, outcome);  // not seen: it may send a better one
       return outcome;
     }
@@ -177,6 +178,7 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
       move_to(own, ranges[t]);
       own.largest = (std::max)(own.largest, more.largest);
       own.integers.merge(options_.integers, more.integers);
+      own.counters.merge(options_.integers, more.counters);
       if (more.sums.empty()) {
         if (other.dense_) keep_weights(t);
         continue;
@@ -225,7 +227,7 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
     for (std::size_t t = 0; t < state_.size(); ++t) {
       const tensor_sums& own = state_[t];
       states.push_back({own.sums.data(), own.weights.empty() ? nullptr : own.weights.data(),
-                        &own.integers, own.range.exponent, own.largest});
+                        &own.integers, &own.counters, own.range.exponent, own.largest});
     }
     average_report report = report_;
     detail::average_model<T, T>(model_, globals, members, states, options_, cohort_weight_, report,
@@ -246,6 +248,8 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
       const tensor_sums& own = state_[t];
       own.integers.for_each_held(
           [&](std::size_t i) { out.add(t, static_cast<std::int64_t>(i), 1, 1); });
+      own.counters.for_each_held(
+          [&](std::size_t i) { out.add(t, static_cast<std::int64_t>(i), 1, 1); });
       for (std::size_t i = 0; i < own.weights.size(); ++i) {
         if (own.weights[i] > 0) out.add(t, static_cast<std::int64_t>(i), 1, 1);
       }
@@ -264,6 +268,7 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
       own.largest = 0;
       own.weights.clear();
       own.integers = {};
+      own.counters = {};
     }
     holders_ = {};
     dense_ = false;
@@ -289,6 +294,7 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
     std::vector<double> sums = {};
     std::vector<double> weights = {};  // while dense_, and of tensors with left-out elements
     detail::integer_merge integers = {};
+    detail::counter_merge counters = {};  // of one in floating point, which has no sums
     detail::product_range range =
         {};              // sums are 2 to the power of its exponent times what is meant
     double largest = 0;  // the largest number of the types that were added
@@ -318,6 +324,7 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
     const auto& expected = state_[t].format;
     if (!expected || *found == *expected) return;
     if (detail::is_floating(*found) && detail::is_floating(*expected)) return;
+    if (detail::are_deltas_of_integers(options_.content, *found, *expected)) return;
     refuse(detail::format_text(*expected) + " as in earlier updates");
   }
 
@@ -331,7 +338,7 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
     std::vector<detail::product_range> out;
     for (std::size_t t = 0; t < tensors.size(); ++t) {
       out.push_back(state_[t].range);
-      if (!(weight > 0) || model_.tensors()[t].is_local()) continue;
+      if (!(weight > 0) || model_.tensors()[t].is_local() || is_counter(t)) continue;
       detail::with_type(tensors[t], [&]<class E>(const tensor_view<const E>& tensor) {
         if constexpr (averageable<E>) include(out.back(), sub, t, tensor, weight);
       });
@@ -394,6 +401,8 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
     own.range = range;
   }
 
+  bool is_counter(std::size_t t) const { return model_.tensors()[t].role == role::counter; }
+
   /// Bytes of weights for every parameter that has none yet.
   std::int64_t bytes_of_weights() const {
     std::int64_t elements = 0;
@@ -441,6 +450,9 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
       own.integers.add(options_.integers, sub[tensor_id(t)], extents, tensor);
       return 0;
     } else {
+      if (is_counter(t)) {
+        return own.counters.add(options_, sub[tensor_id(t)], extents, tensor);
+      }
       if (own.sums.empty()) own.sums.resize(elements_of(extents), -0.0);
       own.largest = (std::max)(own.largest, detail::largest_of<E>());
       if (dense_) keep_weights(t);

@@ -114,12 +114,13 @@ class average {
 ///   mean.launch(stream);
 ///
 /// Shapes    as subfed::average_cohort. All in memory of the current device.
-/// Post      Elements that no client holds with a positive weight keep their bits, and so do local
-///           tensors.
+/// Post      Elements that no client holds with a positive weight keep their bits, and so do counters
+///           and local tensors.
 /// Throws    as subfed::average_cohort; error for memory elsewhere, for weights outside 2^-400 to 2^400
-///           other than 0, for a step of a model with statistics, which take none, and for non_finite::refuse and skip_client, which need the elements before
-///           the launch; cuda_error. Nothing is launched then. Updates have the element type of the
-///           global tensors.
+///           other than 0, for a step of a model with statistics, which take none, for another rule
+///           than integer_rule::keep of one with counters, and for non_finite::refuse and skip_client,
+///           which need the elements before the launch; cuda_error. Nothing is launched then. Updates
+///           have the element type of the global tensors.
 /// Numerics  The bits of subfed::average_cohort but for NaNs, whose sign and payload are the
 ///           device's: each element's sum and weight are doubles, added by one thread in the order of
 ///           the clients' numbers, and rounded to T once. No atomics on floating point. Not done on a

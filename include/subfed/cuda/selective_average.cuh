@@ -57,7 +57,8 @@ class selective_average {
   /// sums: device memory of net.size() doubles, which stays the caller's. Call clear() first.
   ///
   /// Throws  error for options that need the elements before a launch, non_finite::skip_element among
-  ///         them, for a step of a model with statistics, memory elsewhere, or another number of
+  ///         them, for a step of a model with statistics, for another rule than keep of one with
+  ///         counters, memory elsewhere, or another number of
   ///         doubles.
   selective_average(model net, const tensor_view<double>& sums, const average_options& options = {})
       : model_(std::move(net)), options_(options), sums_(sums.data_handle()) {
@@ -156,7 +157,7 @@ class selective_average {
         model_, globals, std::span<const detail::average_part<T>>(parts), sums_,
         detail::rule_of(options_, cohort_weight_));
     average_report report = report_;
-    report.kept = detail::local_elements(model_, globals);
+    report.kept = detail::kept_elements(model_, globals);
     return {plan, report};
   }
 

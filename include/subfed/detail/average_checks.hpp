@@ -44,11 +44,20 @@ void check_update(const model& net, const submodel& sub, const tensor_views<cons
   }
 }
 
+/// Whether two types are both of integers, booleans among them, and may differ: deltas are signed
+/// where what they change need not be.
+inline bool are_deltas_of_integers(content what, element_format a, element_format b) noexcept {
+  return what == content::deltas && is_integer(a) && is_integer(b);
+}
+
 template <class T, class U>
 void check_convertible(const char* verb, const model& net, const tensor_views<T>& globals,
-                       const tensor_views<const U>& tensors) {
+                       const tensor_views<const U>& tensors, content what) {
   for (std::size_t t = 0; t < globals.size(); ++t) {
     if (net.tensors()[t].is_local()) continue;
+    if (are_deltas_of_integers(what, format_of_view(globals[t]), format_of_view(tensors[t]))) {
+      continue;
+    }
     check_convertible(verb, net.tensors()[t].name, globals[t], tensors[t]);
   }
 }
@@ -126,9 +135,11 @@ std::int64_t find_non_finite(const submodel& sub, std::size_t t,
 /// in the global tensor, row-major. Tensor number tensors.size() when there is none.
 template <class T>
 std::pair<std::size_t, std::int64_t> find_non_finite(const submodel& sub,
-                                                     const tensor_views<const T>& tensors) {
+                                                     const tensor_views<const T>& tensors,
+                                                     integer_rule counters) {
   for (std::size_t t = 0; t < tensors.size(); ++t) {
-    if (sub.parent().tensors()[t].is_local()) continue;
+    const role is = sub.parent().tensors()[t].role;
+    if (is == role::local || (is == role::counter && counters == integer_rule::keep)) continue;
     const std::int64_t first =
         with_type(tensors[t], [&](const auto& tensor) { return find_non_finite(sub, t, tensor); });
     if (first >= 0) return {t, first};
@@ -149,10 +160,11 @@ inline std::string index_text(std::int64_t offset, const std::vector<std::int64_
 /// Applies the policies that look at a whole update before it takes part. False: leave it out; the
 /// outcome says why then.
 template <class T>
-bool admits(const submodel& sub, const tensor_views<const T>& tensors, non_finite policy,
-            update_outcome& outcome) {
+bool admits(const submodel& sub, const tensor_views<const T>& tensors,
+            const average_options& options, update_outcome& outcome) {
+  const non_finite policy = options.on_non_finite;
   if (policy == non_finite::propagate || policy == non_finite::skip_element) return true;
-  const auto [tensor, offset] = find_non_finite(sub, tensors);
+  const auto [tensor, offset] = find_non_finite(sub, tensors, options.integers);
   if (tensor == tensors.size()) return true;
   const auto& info = sub.parent().tensors()[tensor];
   if (policy == non_finite::refuse) {

@@ -27,6 +27,12 @@ constexpr bool is_floating(element_format format) noexcept {
   return format.kind == number_kind::floating || format.kind == number_kind::brain;
 }
 
+/// Whether elements are integers or booleans.
+constexpr bool is_integer(element_format format) noexcept {
+  return format.kind == number_kind::signed_integer ||
+         format.kind == number_kind::unsigned_integer || format.kind == number_kind::boolean;
+}
+
 template <class T>
 inline constexpr int own_mantissa_bits = 0;
 template <int MantissaBits>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// What becomes of a tensor of integers when updates come together: the largest value or the sum, in
-/// 128 bits, never through floating point.
+/// 128 bits, never through floating point. The largest of deltas, or their sum, is added to the old
+/// value.
 #pragma once
 
 #include <subfed/average_options.hpp>
@@ -57,31 +58,34 @@ class integer_merge {
     }
   }
 
-  /// Throws  error when a sum does not fit E: it names the tensor and the sum.
+  /// Throws  error when a new value does not fit E: it names the tensor and what E holds.
   template <class E>
-  void check(const std::string& name) const {
-    for (const wide& v : values_) {
-      if (v.held && !fits<E>(v)) {
+  void check(const tensor_view<E>& global, content what, const std::string& name) const {
+    for_each_new(global, what, [&](std::int64_t, const wide& value) {
+      if (fits<E>(value)) return;
+      using limits = std::numeric_limits<E>;
+      if (what == content::parameters) {
         fail("subfed: average: a sum in tensor '" + name +
-             "' does not fit its type, whose largest "
-             "value is " +
-             std::to_string((std::numeric_limits<E>::max)()));
+                 "' does not fit its type, whose largest "
+                 "value is " +
+                 std::to_string((limits::max)()),
+             {.tensor = name});
       }
-    }
+      fail("subfed: average: with its deltas an element of tensor '" + name +
+               "' does not fit its type, which holds " + std::to_string((limits::min)()) + " to " +
+               std::to_string((limits::max)()),
+           {.tensor = name});
+    });
   }
 
   /// Writes what is held, and returns how many elements that is.
   template <class E>
-  std::int64_t write(const tensor_view<E>& global) const {
-    if (values_.empty()) return 0;
+  std::int64_t write(const tensor_view<E>& global, content what) const {
     std::int64_t held = 0;
-    std::size_t i = 0;
-    for_each_offset(global, [&](std::int64_t offset) {
-      const wide& v = values_[i++];
-      if (!v.held) return;
+    for_each_new(global, what, [&](std::int64_t offset, const wide& value) {
       ++held;
-      global.data_handle()[offset] =
-          static_cast<E>(v.low);  // modulo 2^bits; check() saw to the rest
+      // Modulo 2^bits; check() saw to the rest.
+      global.data_handle()[offset] = static_cast<E>(value.low);
     });
     return held;
   }
@@ -93,6 +97,19 @@ class integer_merge {
     std::uint64_t low = 0;
     bool held = false;
   };
+
+  /// f(offset, value) for each element that is held, with the value that it is to have.
+  template <class E, class F>
+  void for_each_new(const tensor_view<E>& global, content what, F&& f) const {
+    if (values_.empty()) return;
+    std::size_t i = 0;
+    for_each_offset(global, [&](std::int64_t offset) {
+      wide value = values_[i++];
+      if (!value.held) return;
+      if (what == content::deltas) increase(value, value_of(global.data_handle()[offset]));
+      f(offset, value);
+    });
+  }
 
   void reserve(std::span<const std::int64_t> extents) {
     if (!values_.empty()) return;
@@ -115,9 +132,13 @@ class integer_merge {
     } else if (rule == integer_rule::max) {
       if (std::pair(own.high, own.low) < std::pair(x.high, x.low)) own = x;
     } else {
-      own.low += x.low;
-      own.high += x.high + (own.low < x.low ? 1 : 0);
+      increase(own, x);
     }
+  }
+
+  static void increase(wide& sum, const wide& x) noexcept {
+    sum.low += x.low;
+    sum.high += x.high + (sum.low < x.low ? 1 : 0);
   }
 
   template <class E>

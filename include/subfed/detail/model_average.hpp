@@ -7,6 +7,7 @@
 #include <subfed/detail/average_checks.hpp>
 #include <subfed/detail/average_layout.hpp>
 #include <subfed/detail/average_scale.hpp>
+#include <subfed/detail/counter_merge.hpp>
 #include <subfed/detail/dense_average.hpp>
 #include <subfed/detail/float_mode.hpp>
 #include <subfed/detail/holder_list.hpp>
@@ -43,6 +44,7 @@ struct tensor_state {
   const double* sums = nullptr;
   const double* weights = nullptr;  ///< null while the members have them
   const integer_merge* integers = nullptr;
+  const counter_merge* counters = nullptr;
   std::int64_t exponent = 0;  ///< the sums are 2 to its power times what they stand for
   double largest = 0;         ///< the largest number of the types of what was added
 };
@@ -170,26 +172,48 @@ tensor_job dense_job(const tensor_view<E>& global, average_terms terms) {
           !terms.is_plain() || terms.largest > largest_of<E>()};
 }
 
-/// Throws  error when a sum does not fit.
+/// Throws  error when a new value does not fit.
 template <class E, class T>
 tensor_job integer_job(const tensor_view<E>& global, const model& net, std::size_t t,
                        std::span<const member<T>> members, const integer_merge* before,
-                       integer_rule rule) {
+                       const average_options& options) {
   const auto& info = net.tensors()[t];
   const auto merged = std::make_shared<integer_merge>();
   if (before != nullptr) *merged = *before;
   for (const member<T>& m : members) {
     if (m.tensors == nullptr) continue;
     with_type((*m.tensors)[t], [&]<class F>(const tensor_view<const F>& tensor) {
-      if constexpr (std::is_same_v<E, F>) {
-        merged->add(rule, (*m.sub)[tensor_id(t)], info.extents, tensor);
+      if constexpr (!averageable<F>) {
+        merged->add(options.integers, (*m.sub)[tensor_id(t)], info.extents, tensor);
       }
     });
   }
-  merged->template check<E>(info.name);
-  return {1, 1, [global, merged](std::int64_t, std::int64_t, pass) {
-            return part_report{merged->write(global)};
+  merged->check(global, options.content, info.name);
+  return {1, 1, [global, merged, what = options.content](std::int64_t, std::int64_t, pass) {
+            return part_report{merged->write(global, what)};
           }};
+}
+
+/// The same for a counter in floating point. skipped: counts what is left out.
+template <class E, class T>
+tensor_job counter_job(const tensor_view<E>& global, const model& net, std::size_t t,
+                       std::span<const member<T>> members, const counter_merge* before,
+                       const average_options& options, std::int64_t& skipped) {
+  const auto merged = std::make_shared<counter_merge>();
+  if (before != nullptr) *merged = *before;
+  for (const member<T>& m : members) {
+    if (m.tensors == nullptr) continue;
+    with_type((*m.tensors)[t], [&]<class F>(const tensor_view<const F>& tensor) {
+      if constexpr (averageable<F>) {
+        skipped += merged->add(options, (*m.sub)[tensor_id(t)], net.tensors()[t].extents, tensor);
+      }
+    });
+  }
+  return {1, 1,
+          [global, merged, what = options.content](std::int64_t, std::int64_t, pass does) {
+            return merged->write(global, what, does);
+          },
+          true};
 }
 
 /// The average of a tensor of floating-point numbers.
@@ -237,20 +261,23 @@ void average_model(const model& net, const tensor_views<T>& globals,
     if (!net.tensors()[t].is_parameter()) own.step = 1;  // a longer one makes a variance negative
     const tensor_state state = states.empty() ? tensor_state{} : states[t];
     with_type(globals[t], [&]<class E>(const tensor_view<E>& global) {
-      if constexpr (!averageable<E>) {
-        if (options.integers == integer_rule::keep) {
-          counted.kept += global.size();
+      const bool counts = !averageable<E> || net.tensors()[t].role == role::counter;
+      const bool keeps = counts && options.integers == integer_rule::keep;
+      (keeps ? counted.kept : counted.unheld) += global.size();
+      if (keeps) return;
+      if constexpr (averageable<E>) {
+        if (counts) {
+          jobs.push_back(counter_job(global, net, t, members, state.counters, options,
+                                     counted.skipped_elements));
+          jobs.back().tensor = t;
           return;
         }
-      }
-      counted.unheld += global.size();
-      if constexpr (averageable<E>) {
         if (members.empty() && state.weights == nullptr) return;
         const average_terms terms{state.sums,    state.weights, own,
                                   cohort_weight, state.largest, state.exponent};
         jobs.push_back(averaging_job(global, t, members, distinct, terms));
       } else {
-        jobs.push_back(integer_job(global, net, t, members, state.integers, options.integers));
+        jobs.push_back(integer_job(global, net, t, members, state.integers, options));
       }
       jobs.back().tensor = t;
     });

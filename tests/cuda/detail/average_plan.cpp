@@ -358,28 +358,31 @@ TEST_CASE("adding one client after the other and finishing gives the bits of sel
   }
 }
 
-TEST_CASE("a launch leaves local tensors alone, with and without sums of earlier updates") {
-  subfed::model net;
-  const auto g = net.group("g", 4);
-  net.tensor("own", {g, 3}, subfed::role::local);
-  net.tensor("w", {g});
-  const subfed::submodel all = subfed::submodel::full(net);
-  const std::vector<float> given{1, 2, 3, 4};
-  const std::vector<double> sums{9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 1, 2, 3, 4};
-  for (const bool one_pass : {true, false}) {
-    std::vector<float> own(12, 7.0f), w(4, 0.0f);
-    const tensor_views<float> globals{tensor_view<float>(own.data(), {4, 3}),
-                                      tensor_view<float>(w.data(), {4})};
-    const tensor_views<const float> sent{tensor_view<const float>(nullptr, {0}),
-                                         tensor_view<const float>(given.data(), {4})};
-    const std::vector<kernels::average_part<float>> parts{{&all, 1, one_pass ? &sent : nullptr}};
-    const kernels::average_plan<float> plan(
-        net, globals, std::span<const kernels::average_part<float>>(parts),
-        one_pass ? nullptr : sums.data(), kernels::rule_of({}, 1));
-    CHECK(plan.elements() == 4);
-    const auto counts = emulation::launch<float>(plan.call(), plan.bytes(), order::forwards);
-    CHECK(counts.held == 4);
-    CHECK(w == given);
-    CHECK(own == std::vector<float>(12, 7.0f));
+TEST_CASE(
+    "a launch leaves local tensors and counters alone, with and without sums of earlier updates") {
+  for (const auto is : {subfed::role::local, subfed::role::counter}) {
+    subfed::model net;
+    const auto g = net.group("g", 4);
+    net.tensor("own", {g, 3}, is);
+    net.tensor("w", {g});
+    const subfed::submodel all = subfed::submodel::full(net);
+    const std::vector<float> given{1, 2, 3, 4};
+    const std::vector<double> sums{9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 1, 2, 3, 4};
+    for (const bool one_pass : {true, false}) {
+      std::vector<float> own(12, 7.0f), w(4, 0.0f);
+      const tensor_views<float> globals{tensor_view<float>(own.data(), {4, 3}),
+                                        tensor_view<float>(w.data(), {4})};
+      const tensor_views<const float> sent{tensor_view<const float>(nullptr, {0}),
+                                           tensor_view<const float>(given.data(), {4})};
+      const std::vector<kernels::average_part<float>> parts{{&all, 1, one_pass ? &sent : nullptr}};
+      const kernels::average_plan<float> plan(
+          net, globals, std::span<const kernels::average_part<float>>(parts),
+          one_pass ? nullptr : sums.data(), kernels::rule_of({}, 1));
+      CHECK(plan.elements() == 4);
+      const auto counts = emulation::launch<float>(plan.call(), plan.bytes(), order::forwards);
+      CHECK(counts.held == 4);
+      CHECK(w == given);
+      CHECK(own == std::vector<float>(12, 7.0f));
+    }
   }
 }

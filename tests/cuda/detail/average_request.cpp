@@ -168,3 +168,33 @@ TEST_CASE("a step is refused where a tensor takes none, by name") {
         "of 1 "
         "alone; on a device there is one for all");
 }
+
+TEST_CASE("counters stay as they are on a device, and another rule for them is refused by name") {
+  subfed::model net;
+  net.tensor("w", {4});
+  net.tensor("steps", {2}, subfed::role::counter);
+  subfed::cuda::detail::check_device_options(net, {.step = 2});
+  for (const auto rule : {subfed::integer_rule::max, subfed::integer_rule::sum}) {
+    std::string message = "nothing was thrown";
+    try {
+      subfed::cuda::detail::check_device_options(net, {.integers = rule});
+    } catch (const subfed::error& error) {
+      message = error.what();
+      CHECK(error.tensor() == "steps");
+    }
+    CHECK(message ==
+          "subfed: cuda: tensor 'steps' is a counter, of which a device knows integer_rule::keep "
+          "alone");
+  }
+  const float values[4] = {};
+  const float counted[2] = {};
+  const std::vector<subfed::update<float>> updates{
+      {subfed::submodel::full(net),
+       {subfed::tensor_view<const float>(values, {4}),
+        subfed::tensor_view<const float>(counted, {2})}}};
+  CHECK(subfed::cuda::detail::sent_views(net, updates[0].tensors)[1].size() == 0);
+  float global[6] = {};
+  const subfed::tensor_views<float> globals{subfed::tensor_view<float>(global, {4}),
+                                            subfed::tensor_view<float>(global + 4, {2})};
+  CHECK(subfed::cuda::detail::request_average<float>(net, updates, globals, {}).report.kept == 2);
+}

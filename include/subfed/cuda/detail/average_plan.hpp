@@ -31,6 +31,12 @@ struct average_part {
   const tensor_views<const T>* tensors;  ///< null: the sums have it already
 };
 
+/// Whether a launch averages a tensor: not those that stay with their clients, and not counters, of
+/// which the server's value stays.
+inline bool is_averaged(const model::tensor_info& tensor) noexcept {
+  return !tensor.is_local() && tensor.role != role::counter;
+}
+
 inline average_rule rule_of(const average_options& options, double cohort_weight) noexcept {
   average_rule out{};
   out.by_cohort = options.divide_by == subfed::divisor::cohort;
@@ -46,16 +52,15 @@ inline average_rule rule_of(const average_options& options, double cohort_weight
 template <class E>
 class average_plan {
  public:
-  /// sums: of all tensors, local ones too, row-major, one after the other; null for none. Pre: shapes
-  /// are right, the
-  /// parts are in the order in which they are to be added.
+  /// sums: of all tensors, also those that are not averaged, row-major, one after the other; null for
+  /// none. Pre: shapes are right, the parts are in the order in which they are to be added.
   template <class T>
   average_plan(const model& net, const tensor_views<T>& globals,
                std::span<const average_part<T>> parts, const double* sums, const average_rule& rule)
       : tables_(net, image_), skip_elements_(rule.skip_elements) {
     for (const auto& p : parts) numbers_.push_back(tables_.number_of(*p.sub));
     for (std::size_t t = 0; t < globals.size(); ++t) {
-      if (!net.tensors()[t].is_local()) {
+      if (is_averaged(net.tensors()[t])) {
         elements_ += globals[t].size();
         if (globals[t].size() != 0 && !parts.empty()) add_tensor(t, globals[t], parts, sums);
       }
@@ -71,7 +76,7 @@ class average_plan {
   const average_call& call() const noexcept { return call_; }
   const image& bytes() const noexcept { return image_; }
   std::int64_t jobs() const noexcept { return static_cast<std::int64_t>(jobs_.size()); }
-  /// Elements of all global tensors but those that stay with their clients.
+  /// Elements of all global tensors that are averaged.
   std::int64_t elements() const noexcept { return elements_; }
 
  private:

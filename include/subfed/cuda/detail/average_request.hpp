@@ -33,9 +33,15 @@ inline void check_device_options(const model& net, const average_options& option
         "subfed: cuda: non_finite::refuse and skip_client need the elements of an update before "
         "the launch; on a device there are propagate and skip_element");
   }
+  for (const auto& tensor : net.tensors()) {
+    if (tensor.role != role::counter || options.integers == integer_rule::keep) continue;
+    subfed::detail::fail("subfed: cuda: tensor '" + tensor.name +
+                             "' is a counter, of which a device knows integer_rule::keep alone",
+                         {.tensor = tensor.name});
+  }
   if (options.step == 1) return;
   for (const auto& tensor : net.tensors()) {
-    if (tensor.is_parameter() || tensor.is_local()) continue;
+    if (tensor.role != role::statistic) continue;
     subfed::detail::fail("subfed: cuda: the step is " + subfed::detail::text(options.step) +
                              ", but tensor '" + tensor.name + "' is a " +
                              std::string(role_text(tensor.role)) +
@@ -44,23 +50,22 @@ inline void check_device_options(const model& net, const average_options& option
   }
 }
 
-/// Elements of the global tensors that stay with their clients.
+/// Elements of the global tensors that stay as they are.
 template <class T>
-std::int64_t local_elements(const model& net, const tensor_views<T>& globals) {
+std::int64_t kept_elements(const model& net, const tensor_views<T>& globals) {
   std::int64_t n = 0;
   for (std::size_t t = 0; t < globals.size(); ++t) {
-    if (net.tensors()[t].is_local()) n += globals[t].size();
+    if (!is_averaged(net.tensors()[t])) n += globals[t].size();
   }
   return n;
 }
 
-/// An update's tensors, with an empty view for each that stays with the client: nobody is to look at
-/// those.
+/// An update's tensors, with an empty view for each that takes no part: nobody is to look at those.
 template <class T>
 tensor_views<const T> sent_views(const model& net, const tensor_views<const T>& tensors) {
   std::vector<tensor_view<const T>> out;
   for (std::size_t t = 0; t < tensors.size(); ++t) {
-    const bool sent = !net.tensors()[t].is_local();
+    const bool sent = is_averaged(net.tensors()[t]);
     out.push_back(sent ? tensors[t] : tensor_view<const T>(nullptr, {0}));
   }
   return out;
@@ -97,7 +102,7 @@ average_request<T> request_average(const model& net, std::span<const update<T>> 
     subfed::detail::check_update<T>(net, u.sub, u.tensors, u.weight);
   }
   average_request<T> out;
-  out.report.kept = local_elements(net, globals);
+  out.report.kept = kept_elements(net, globals);
   const auto admitted = subfed::detail::admit_cohort(
       subfed::detail::in_order<subfed::detail::content_ties::as_given>(updates), options,
       out.report, out.cohort_weight, [](const update<T>& u, const update_outcome& outcome) {
@@ -111,7 +116,7 @@ average_request<T> request_average(const model& net, std::span<const update<T>> 
   for (std::size_t t = 0; t < globals.size(); ++t) {
     const auto& name = net.tensors()[t].name;
     places.add(globals[t], name, subfed::detail::access::writes);
-    if (net.tensors()[t].is_local()) continue;
+    if (!is_averaged(net.tensors()[t])) continue;
     for (const auto& p : out.parts) {
       places.add((*p.tensors)[t], name, subfed::detail::access::reads);
     }
