@@ -172,7 +172,8 @@ trajectory_similarity similarity_of(const model& net,
   }
   for (const trajectory<T>& c : clients) {
     update_outcome outcome;
-    static_cast<void>(detail::admits(c.sub, c.tensors, non_finite::refuse, outcome));
+    const average_options refusing{.on_non_finite = non_finite::refuse};
+    static_cast<void>(detail::admits(c.sub, c.tensors, refusing, outcome));
   }
 
   const std::size_t count = clients.size();
