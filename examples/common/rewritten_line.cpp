@@ -2,11 +2,22 @@
 #include "rewritten_line.hpp"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 
 namespace common {
+namespace {
+
+/// Of the terminal; 80 where it does not say.
+std::size_t columns() {
+  winsize size = {};
+  return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col : 80;
+}
+
+}  // namespace
 
 rewritten_line::rewritten_line() : on_terminal_(isatty(STDERR_FILENO) == 1) {}
 
@@ -16,8 +27,10 @@ rewritten_line::~rewritten_line() {
 
 void rewritten_line::show(const std::string& text) {
   if (on_terminal_) {
-    fmt::print(stderr, "\r{:<{}}", text, width_);
-    width_ = text.size();
+    // In the last column some terminals begin a line, which \r does not take back.
+    const std::string shown = text.substr(0, columns() - 1);
+    fmt::print(stderr, "\r{:<{}}", shown, (std::min)(width_, columns() - 1));
+    width_ = shown.size();
   } else {
     fmt::print(stderr, "{}\n", text);
   }

@@ -7,7 +7,8 @@
 
 namespace common {
 
-/// On a terminal the line is replaced, and gone at the end; elsewhere each text is its own line.
+/// On a terminal the line is replaced, cut to its width, and gone at the end; elsewhere each text is
+/// its own line.
 class rewritten_line {
  public:
   rewritten_line();

@@ -38,13 +38,17 @@ channel_counts architecture::channels(const subfed::submodel& part) const {
   return out;
 }
 
-architecture describe(const channel_counts& whole) {
+architecture describe(const channel_counts& whole, const network_variant& variant) {
   subfed::model net;
   std::vector<subfed::group_id> stream, inner;
   for (std::size_t s = 0; s < whole.stream.size(); ++s) {
     stream.push_back(net.group(fmt::format("stream{}", s + 1), whole.stream[s]));
     inner.push_back(net.group(fmt::format("inner{}", s + 1), whole.inner.at(s)));
   }
+  // Of a stage whose input goes round the convolutions as it is.
+  const subfed::group_id first_result =
+      variant.skips == skips::tied ? stream.front() : net.group("result1", whole.stream.front());
+  const auto result_of = [&](std::size_t s) { return s == 0 ? first_result : stream[s]; };
   const subfed::group_id classes = net.group("classes", whole.classes, subfed::cut::never);
 
   // Names and shapes as network.cpp registers them; operations by the places that they work at: the
@@ -54,27 +58,31 @@ architecture describe(const channel_counts& whole) {
     std::int64_t positions;
   };
   std::vector<used> convolutions;
+  const auto biases = variant.norm == norm_kind::batch ? subfed::bias::none : subfed::bias::added;
   const auto convolution = [&](const std::string& name, subfed::dimension in, subfed::group_id out,
                                std::int64_t kernel, std::int64_t side) {
     convolutions.push_back(
-        {subfed::conv2d(net, name, {in, out, kernel, kernel, subfed::bias::none}), side * side});
+        {subfed::conv2d(net, name, {in, out, kernel, kernel, biases}), side * side});
+  };
+  const auto norm = [&](const std::string& name, subfed::group_id channels) {
+    if (variant.norm == norm_kind::batch) subfed::batch_norm(net, name, {channels});
   };
   std::int64_t side = 7;
   convolution("conv1", 1, stream[0], 5, side);
   for (std::size_t s = 0; s < stream.size(); ++s) {
     const std::string block = fmt::format("block{}.", s + 1);
-    const subfed::group_id in = stream[s == 0 ? 0 : s - 1];
+    const subfed::group_id in = s == 0 ? stream[0] : result_of(s - 1);
     if (s != 0) side = (side + 1) / 2;
-    subfed::batch_norm(net, block + "n1", {in});
+    norm(block + "n1", in);
     convolution(block + "conv1", in, inner[s], 3, side);
-    subfed::batch_norm(net, block + "n2", {inner[s]});
-    convolution(block + "conv2", inner[s], stream[s], 3, side);
+    norm(block + "n2", inner[s]);
+    convolution(block + "conv2", inner[s], result_of(s), 3, side);
     // In the first block the stem's channels go round the convolutions as they are, so its result
-    // uses their group: that ties the residual add.
-    if (s != 0) convolution(block + "shortcut", in, stream[s], 1, side);
+    // uses their group: that ties the residual add, unless it is to be untied.
+    if (s != 0) convolution(block + "shortcut", in, result_of(s), 1, side);
   }
-  subfed::batch_norm(net, "n4", {stream.back()});
-  const auto head = subfed::linear(net, "linear", {stream.back(), classes});
+  norm("n4", result_of(stream.size() - 1));
+  const auto head = subfed::linear(net, "linear", {result_of(stream.size() - 1), classes});
 
   subfed::workload work(net);
   for (const used& u : convolutions) work.convolution(u.layer, u.positions);

@@ -9,6 +9,8 @@
 #include <subfed/submodel.hpp>
 #include <vector>
 
+#include "options.hpp"
+
 namespace trainer {
 
 /// How many channels each group has; of the whole network or of a client's part.
@@ -42,6 +44,15 @@ struct architecture {
   channel_counts channels(const subfed::submodel& part) const;
 };
 
-architecture describe(const channel_counts& whole);
+/// Whether the channels of a stage's input and of its result are one group, as an identity skip
+/// asks for that adds them; or two, which released code for [Rolex] draws apart.
+enum class skips { tied, untied };
+
+struct network_variant {
+  norm_kind norm = norm_kind::batch;
+  trainer::skips skips = trainer::skips::tied;
+};
+
+architecture describe(const channel_counts& whole, const network_variant& variant = {});
 
 }  // namespace trainer

@@ -5,13 +5,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <common/output.hpp>
-#include <fstream>
-#include <iterator>
+#include <common/files.hpp>
+#include <cstdint>
+#include <exception>
 #include <subfed/adapt/safetensors.hpp>
 #include <subfed/adapt/torch.hpp>
 #include <vector>
 
+#include "data.hpp"
 #include "failure.hpp"
 
 namespace trainer {
@@ -23,6 +24,22 @@ at::Tensor read_tensor(const subfed::byte_tensor& from, at::ScalarType type) {
   at::Tensor out = at::empty(at::IntArrayRef(from.extents().data(), from.extents().size()), type);
   std::copy_n(values.data(), out.numel(), out.data_ptr<T>());
   return out;
+}
+
+/// Of all but the file's own way of writing it.
+std::string sum_of(const checkpoint& kept) {
+  std::uint32_t sum = 0;
+  const auto add = [&](const std::string& text) {
+    sum = checksum(sum, text.data(), text.size() + 1);  // with the 0 behind it
+  };
+  for (const auto& [name, text] : kept.texts) add(name), add(text);
+  for (const auto& [name, tensor] : kept.tensors) {
+    add(fmt::format("{} {} {}", name, at::toString(tensor.scalar_type()),
+                    fmt::join(tensor.sizes(), ",")));
+    const at::Tensor dense = tensor.contiguous();
+    sum = checksum(sum, dense.data_ptr(), static_cast<std::size_t>(dense.nbytes()));
+  }
+  return fmt::format("{:08x}", sum);
 }
 
 }  // namespace
@@ -68,15 +85,14 @@ void save(const checkpoint& kept, const std::filesystem::path& path) {
                            subfed::tensor_view<const float>(dense.data_ptr<float>(), extents));
     }
   }
-  const std::vector<subfed::safetensors_view::text_pair> texts(kept.texts.begin(),
-                                                               kept.texts.end());
+  std::vector<subfed::safetensors_view::text_pair> texts(kept.texts.begin(), kept.texts.end());
+  const std::string sum = sum_of(kept);
+  texts.emplace_back("checksum", sum);
   common::write_file(path, subfed::write_safetensors<std::string>(tensors, texts));
 }
 
 checkpoint load(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  const std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (!file) throw failure(fmt::format("The checkpoint {} cannot be read.", path.string()));
+  const std::string bytes = common::read_file(path);
   try {
     const subfed::safetensors_view view(bytes);
     checkpoint out;
@@ -90,9 +106,13 @@ checkpoint load(const std::filesystem::path& path) {
         out.tensors[name] = read_tensor<int>(tensor, at::kInt);
       }
     }
+    const auto sum = out.texts.extract("checksum");
+    if (sum.empty()) throw failure("it has no checksum");
+    if (sum.mapped() != sum_of(out)) throw failure("its checksum is another");
     return out;
-  } catch (const subfed::error& error) {
-    throw failure(fmt::format("The checkpoint {} is damaged: {}.", path.string(), error.what()));
+  } catch (const std::exception& error) {
+    throw failure(fmt::format("{} is damaged: {}; without the file the method begins anew.",
+                              path.string(), error.what()));
   }
 }
 

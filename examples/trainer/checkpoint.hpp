@@ -12,7 +12,7 @@ namespace trainer {
 
 struct checkpoint {
   tensor_map tensors;                        // of float, double or int, on the CPU
-  std::map<std::string, std::string> texts;  // the file's metadata
+  std::map<std::string, std::string> texts;  // the file's metadata, but for its checksum
 };
 
 /// Adds tensors under a prefix, and takes those with the prefix out.
@@ -28,7 +28,8 @@ const at::Tensor& expected(const tensor_map& kept, const std::string& name, at::
 /// Throws  failure when it cannot be written.
 void save(const checkpoint& kept, const std::filesystem::path& path);
 
-/// Throws  failure that names the file when it cannot be read or is no such file.
+/// Throws  failure that names the file when it cannot be read, is no such file, or has another checksum
+///         than it had when it was written.
 checkpoint load(const std::filesystem::path& path);
 
 }  // namespace trainer

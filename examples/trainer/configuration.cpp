@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "failure.hpp"
+#include "strict_json.hpp"
 
 namespace trainer {
 namespace {
@@ -25,9 +26,11 @@ json parsed(const std::filesystem::path& path) {
   }
   json out;
   try {
-    out = json::parse(text);
+    out = parse_strictly<json>(text);
   } catch (const json::exception& error) {
     throw failure(fmt::format("{} is no JSON: {}.", path.string(), error.what()));
+  } catch (const failure& error) {
+    throw failure(fmt::format("{}: {}.", path.string(), error.what()));
   }
   if (!out.is_object()) throw failure(fmt::format("{} is no JSON object.", path.string()));
   return out;
@@ -58,6 +61,24 @@ bool fits(const json& value) {
 }
 
 }  // namespace
+
+bool is_standard(const field& f) {
+  return std::visit(
+      [&](const auto* variable) {
+        using T = std::remove_cv_t<std::remove_pointer_t<decltype(variable)>>;
+        return std::get<T>(f.standard) == *variable;
+      },
+      f.variable);
+}
+
+bool is_utf8(const std::string& text) {
+  try {
+    static_cast<void>(json(text).dump());
+    return true;
+  } catch (const json::type_error&) {
+    return false;
+  }
+}
 
 void read_configuration(const std::filesystem::path& path, std::span<field> fields) {
   const json values = parsed(path);
@@ -99,8 +120,7 @@ std::string write_configuration(std::span<const field> fields, layout how,
     if (!wanted(f.name)) continue;
     std::visit([&](const auto* from) { out[f.name] = *from; }, f.variable);
   }
-  // A folder's name need not be UTF-8, but JSON is.
-  return out.dump(how == layout::pretty ? 2 : -1, ' ', false, json::error_handler_t::replace);
+  return out.dump(how == layout::pretty ? 2 : -1);
 }
 
 }  // namespace trainer

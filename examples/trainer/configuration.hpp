@@ -21,9 +21,16 @@ struct field {
   std::variant<bool*, std::int64_t*, std::uint64_t*, double*, std::string*> variable;
   origin from = origin::standard;
   std::string instead_of = {};  // the option that it excludes
+  std::variant<bool, std::int64_t, std::uint64_t, double, std::string> standard = {};
 
   bool is_given() const { return from != origin::standard; }
 };
+
+/// Whether a field's value is the one that it has without being given.
+bool is_standard(const field& f);
+
+/// Whether a configuration can hold the text.
+bool is_utf8(const std::string& text);
 
 /// Reads a file into the fields. Those of the command line stay, and so do those that exclude one
 /// of the command line.
@@ -35,6 +42,8 @@ void read_configuration(const std::filesystem::path& path, std::span<field> fiel
 enum class layout { pretty, compact };
 
 /// The fields that are wanted as a JSON object, in their order: pretty text, or one line.
+///
+/// Throws  an exception for a text that is no UTF-8.
 std::string write_configuration(std::span<const field> fields, layout how,
                                 const std::function<bool(std::string_view)>& wanted);
 

@@ -154,6 +154,12 @@ std::string checksum(const data_split& data) {
   return fmt::format("{:08x}", sum);
 }
 
+std::uint32_t checksum(std::uint32_t sum, const void* bytes, std::size_t size) {
+  if (size == 0) return sum;  // where zlib takes a null pointer for a new start
+  return static_cast<std::uint32_t>(
+      crc32_z(sum, static_cast<const Bytef*>(bytes), static_cast<z_size_t>(size)));
+}
+
 data_split load_fashion_mnist(const std::filesystem::path& folder) {
   const auto pair = [&](const char* prefix) {
     const auto images = folder / fmt::format("{}-images-idx3-ubyte.gz", prefix);

@@ -2,6 +2,7 @@
 /// Images and labels in the IDX format that MNIST and Fashion-MNIST come in, gzip'd or not.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -33,6 +34,9 @@ dataset load_idx(const std::filesystem::path& images, const std::filesystem::pat
 
 /// A number that changes when images or labels do, as text.
 std::string checksum(const data_split& data);
+
+/// Of bytes behind those of which it is `sum`, 0 where there are none.
+std::uint32_t checksum(std::uint32_t sum, const void* bytes, std::size_t size);
 
 /// Reads {train,t10k}-{images-idx3,labels-idx1}-ubyte.gz from a folder.
 ///

@@ -42,6 +42,7 @@ std::vector<std::int64_t> samples_for_moments(std::span<const client> clients) {
 /// The mean over batches of each batch's moments, as PyTorch's batch norm has it with momentum none.
 network_moments measure_moments(const pre_resnet& network, const device_data& data,
                                 std::span<const std::int64_t> samples, pool& workers) {
+  if (network.norm() == norm_kind::none) return {};
   std::vector<network_moments> seen(batches_of(samples));
   workers.run(seen.size(), [&](std::size_t b) {
     const torch::NoGradGuard no_grad;

@@ -8,16 +8,20 @@
 #include <cmath>
 #include <exception>
 #include <filesystem>
-#include <limits>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <numbers>
+#include <string_view>
 #include <subfed/cohort_model.hpp>
 #include <subfed/coverage.hpp>
-#include <subfed/coverage_text.hpp>
 
+#include "account.hpp"
 #include "evaluation.hpp"
 #include "failure.hpp"
+#include "interruption.hpp"
 #include "server.hpp"
+#include "strict_json.hpp"
+#include "words.hpp"
 
 namespace trainer {
 namespace {
@@ -37,78 +41,6 @@ class stopwatch {
   std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
 };
 
-/// What has been counted so far.
-struct account {
-  explicit account(const subfed::model& net) : by_all(net), by_partial(net) {}
-
-  std::int64_t rounds = 0;
-  std::vector<history_entry> history;
-  double loss_since = 0;  // the last entry
-  std::int64_t rounds_since = 0;
-  std::int64_t turns = 0, turns_of_parts = 0, parameters = 0, flops = 0;
-  subfed::coverage by_all, by_partial;
-  seconds_spent seconds;
-
-  void count(std::span<const turn> cohort, const architecture& described) {
-    for (const turn& t : cohort) {
-      ++turns;
-      parameters += t.part.size();
-      flops += described.work.count(t.part);
-      by_all.record(t.part);
-      if (t.part.size() == described.net.size()) continue;
-      by_partial.record(t.part);
-      ++turns_of_parts;
-    }
-    by_all.end_round();
-    by_partial.end_round();
-    ++rounds;
-  }
-};
-
-/// JSON has no NaN and no infinity: those of a run that diverged are null, and NaN when read.
-double number_of(const json& value) {
-  return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
-}
-
-std::string text_of(const account& a) {
-  json history = json::array();
-  for (const history_entry& e : a.history) {
-    history.push_back(
-        {e.round, e.on_test.accuracy, e.on_test.loss, e.on_test.local_accuracy, e.train_loss});
-  }
-  return json{{"rounds", a.rounds},
-              {"history", history},
-              {"loss since", a.loss_since},
-              {"rounds since", a.rounds_since},
-              {"turns", {a.turns, a.turns_of_parts, a.parameters, a.flops}},
-              {"coverage", subfed::to_text(a.by_all)},
-              {"coverage by parts", subfed::to_text(a.by_partial)},
-              {"seconds",
-               {a.seconds.cutting, a.seconds.training, a.seconds.averaging, a.seconds.evaluating}}}
-      .dump();
-}
-
-account read_account(const subfed::model& net, const std::string& text) {
-  const json in = json::parse(text);
-  account out(net);
-  out.rounds = in.at("rounds");
-  for (const json& e : in.at("history")) {
-    out.history.push_back({e.at(0),
-                           {number_of(e.at(1)), number_of(e.at(2)), number_of(e.at(3))},
-                           number_of(e.at(4))});
-  }
-  out.loss_since = number_of(in.at("loss since"));
-  out.rounds_since = in.at("rounds since");
-  const json& turns = in.at("turns");
-  out.turns = turns.at(0), out.turns_of_parts = turns.at(1);
-  out.parameters = turns.at(2), out.flops = turns.at(3);
-  out.by_all = subfed::read_coverage(net, in.at("coverage").get<std::string>());
-  out.by_partial = subfed::read_coverage(net, in.at("coverage by parts").get<std::string>());
-  const json& seconds = in.at("seconds");
-  out.seconds = {seconds.at(0), seconds.at(1), seconds.at(2), seconds.at(3)};
-  return out;
-}
-
 void save_run(const std::filesystem::path& path, const server& central, const account& so_far,
               const options& settings, const federation& all) {
   checkpoint kept;
@@ -120,21 +52,75 @@ void save_run(const std::filesystem::path& path, const server& central, const ac
   save(kept, path);
 }
 
-/// Throws unless a checkpoint is of the same run.
-void check_identity(const std::filesystem::path& path, const std::string& theirs,
-                    const std::string& ours) {
-  if (theirs == ours) return;
-  const json was = json::parse(theirs, nullptr, false), is = json::parse(ours);
-  for (const auto& [option, value] : is.items()) {
-    if (was.is_object() && was.value(option, json()) == value) continue;
-    throw failure(
-        fmt::format("{} was made with another --{} ({}) than this run has ({}); without --resume "
-                    "the run begins "
-                    "anew.",
-                    path.string(), option,
-                    was.is_object() ? was.value(option, json()).dump() : "none", value.dump()));
+failure other_option(const std::filesystem::path& path, const std::string& option,
+                     const std::string& theirs, const std::string& ours, const std::string& why) {
+  return failure(
+      fmt::format("{} was made with another --{} ({}) than this run has ({}){}; --overwrite "
+                  "instead of --resume "
+                  "begins anew.",
+                  path.string(), option, theirs, ours, why));
+}
+
+/// Options that decide about the learning rate of a round: they may be others where the rounds of
+/// the past had the same.
+bool is_of_schedule(const std::string& option) {
+  constexpr std::string_view names[] = {"rounds", "lr", "lr-schedule", "decay-at"};
+  return std::find(std::begin(names), std::end(names), option) != std::end(names);
+}
+
+/// Throws unless a checkpoint is of the same run of the method, but for the schedule.
+void check_identity(const std::filesystem::path& path, const named_method& which, const json& was,
+                    const json& is) {
+  const auto is_of_others = [&](const std::string& option) {
+    if (which.name.reads(option)) return false;
+    for (const named_method& m : all_methods()) {
+      if (m.name.reads(option)) return true;
+    }
+    return false;
+  };
+  const auto text = [](const json& options, const std::string& name) {
+    return options.contains(name) ? options[name].dump() : std::string("none");
+  };
+  for (const json* options : {&is, &was}) {
+    for (const auto& item : options->items()) {
+      const std::string& option = item.key();
+      if (is_of_schedule(option) || is_of_others(option)) continue;
+      if (text(was, option) == text(is, option)) continue;
+      throw other_option(path, option, text(was, option), text(is, option), "");
+    }
   }
-  throw failure(fmt::format("{} was made with other options than this run has.", path.string()));
+}
+
+/// Throws unless the rounds that are done had the learning rates that this run has for them.
+void check_schedule(const std::filesystem::path& path, const json& was, const json& is,
+                    std::int64_t rounds, const options& settings) {
+  if (rounds > settings.rounds) {
+    throw failure(fmt::format("{} has {} rounds behind it, but --rounds is {}.", path.string(),
+                              rounds, settings.rounds));
+  }
+  std::string differs;
+  for (const char* option : {"lr-schedule", "lr", "decay-at", "rounds"}) {
+    if (!differs.empty() || !was.contains(option) || !is.contains(option)) continue;
+    if (was[option] != is[option]) differs = option;
+  }
+  if (differs.empty()) return;
+  options theirs;
+  theirs.rounds = was.at("rounds").get<std::int64_t>();
+  theirs.lr = was.at("lr").get<double>();
+  theirs.schedule = schedule_of(was.at("lr-schedule").get<std::string>());
+  if (was.contains("decay-at")) theirs.decay_at = shares_of(was.at("decay-at").get<std::string>());
+  for (std::int64_t r = 0; r < rounds; ++r) {
+    const double then = learning_rate(theirs, r), now = learning_rate(settings, r);
+    if (then == now) continue;
+    throw other_option(
+        path, differs, was.at(differs).dump(), is.at(differs).dump(),
+        fmt::format("{}: round {} of {}, which is behind it, had the learning rate {} and would "
+                    "have {}",
+                    differs == "lr-schedule"
+                        ? ""
+                        : ", by --lr-schedule " + was.at("lr-schedule").get<std::string>(),
+                    r + 1, rounds, then, now));
+  }
 }
 
 std::filesystem::path checkpoint_path(const named_method& which, const options& settings) {
@@ -142,23 +128,51 @@ std::filesystem::path checkpoint_path(const named_method& which, const options& 
 }
 
 /// Reads the checkpoint of this very run into server and account; false where there is none.
-bool go_on_from(const std::filesystem::path& path, server& central, account& so_far,
+bool go_on_from(const named_method& which, server& central, account& so_far,
                 const options& settings, const federation& all) {
+  const std::filesystem::path path = checkpoint_path(which, settings);
   if (!std::filesystem::exists(path)) return false;
   const checkpoint kept = load(path);
-  for (const char* text : {"identity", "data", "progress"}) {
-    if (kept.texts.contains(text)) continue;
+  constexpr std::string_view texts[] = {"config", "identity", "data", "progress"};
+  const auto damaged = [&](const std::string& why) {
+    return failure(fmt::format("{} is damaged: {}; without the file the method begins anew.",
+                               path.string(), why));
+  };
+  for (const std::string_view text : texts) {
+    if (kept.texts.contains(std::string(text))) continue;
     throw failure(fmt::format("{} is no checkpoint of this program.", path.string()));
   }
-  check_identity(path, kept.texts.at("identity"), settings.identity);
+  for (const auto& [name, text] : kept.texts) {
+    if (std::find(std::begin(texts), std::end(texts), name) != std::end(texts)) continue;
+    throw damaged(fmt::format("there is a text \"{}\", which no run writes", name));
+  }
+  json was;
+  const json is = json::parse(settings.identity);
+  try {
+    was = parse_strictly<json>(kept.texts.at("identity"));
+    if (!was.is_object()) throw failure("its options are no JSON object");
+  } catch (const std::exception& error) {
+    throw damaged(error.what());
+  }
+  check_identity(path, which, was, is);
   if (kept.texts.at("data") != all.data_checksum) {
     throw failure(fmt::format("{} was made with other images than this run has.", path.string()));
   }
   try {
-    so_far = read_account(central.described().net, kept.texts.at("progress"));
-    central.restore(kept);
+    so_far = read_account(central.described().net, subfed::cohort_model(settings.cohort).asked(),
+                          kept.texts.at("progress"));
+    if (was.value("rounds", so_far.rounds) < so_far.rounds) {
+      throw failure(fmt::format("{} rounds are behind it, but it was to have {}", so_far.rounds,
+                                was["rounds"].dump()));
+    }
   } catch (const std::exception& error) {
-    throw failure(fmt::format("{} is damaged: {}.", path.string(), error.what()));
+    throw damaged(error.what());
+  }
+  check_schedule(path, was, is, so_far.rounds, settings);
+  try {
+    central.restore(kept, so_far.rounds);
+  } catch (const std::exception& error) {
+    throw damaged(error.what());
   }
   return true;
 }
@@ -209,7 +223,7 @@ void check(const named_method& which, const options& settings, const federation&
   central.check_draws();
   if (!settings.resume) return;
   account so_far(central.described().net);
-  go_on_from(checkpoint_path(which, settings), central, so_far, settings, all);
+  go_on_from(which, central, so_far, settings, all);
 }
 
 method_result run(const named_method& which, const options& settings, const federation& all,
@@ -218,14 +232,31 @@ method_result run(const named_method& which, const options& settings, const fede
   const subfed::cohort_model cohorts(settings.cohort);
   account so_far(central.described().net);
   const auto path = checkpoint_path(which, settings);
-  if (settings.resume && go_on_from(path, central, so_far, settings, all)) {
-    round_report news{so_far.rounds, 0, {}, true};
-    if (so_far.rounds_since > 0) {
-      news.train_loss = so_far.loss_since / static_cast<double>(so_far.rounds_since);
-    }
-    if (!so_far.history.empty()) {
-      news.on_test = so_far.history.back().on_test;
-      if (so_far.rounds_since == 0) news.train_loss = so_far.history.back().train_loss;
+  std::int64_t saved = 0;
+  const auto save = [&] {
+    save_run(path, central, so_far, settings, all);
+    saved = so_far.rounds;
+  };
+  stopwatch clock;
+  double elsewhere = 0;
+  const auto evaluate_now = [&] {
+    clock.lap(elsewhere);
+    const evaluation on_test =
+        evaluate(central.judged(), all.train, all.test, all.clients, workers);
+    so_far.add(on_test, settings.eval_every);
+    clock.lap(so_far.seconds.evaluating);
+    return on_test;
+  };
+
+  if (settings.resume && go_on_from(which, central, so_far, settings, all)) {
+    saved = so_far.rounds;
+    round_report news{so_far.rounds, so_far.last_loss, {}, true, so_far.seconds};
+    if (!so_far.history.empty()) news.on_test = so_far.history.back().on_test;
+    if (so_far.rounds < settings.rounds) {
+      so_far.go_on(settings.eval_every);
+    } else if (so_far.history.empty() || so_far.history.back().round != so_far.rounds) {
+      news.on_test = evaluate_now();  // the run was to be longer
+      if (settings.checkpoint_every > 0) save();
     }
     report(news);
   } else if (settings.checkpoint_every > 0) {
@@ -234,8 +265,6 @@ method_result run(const named_method& which, const options& settings, const fede
 
   training_plan plan{settings.local_epochs, settings.batch, settings.lr, settings.momentum,
                      settings.weight_decay};
-  stopwatch clock;
-  double elsewhere = 0;
   while (so_far.rounds < settings.rounds) {
     plan.lr = learning_rate(settings, so_far.rounds);
     const auto round = static_cast<std::uint64_t>(so_far.rounds);
@@ -250,30 +279,31 @@ method_result run(const named_method& which, const options& settings, const fede
     for (turn& t : turns) by_size.push_back(&t);
     std::stable_sort(by_size.begin(), by_size.end(),
                      [](const turn* a, const turn* b) { return a->part.size() > b->part.size(); });
-    workers.run(by_size.size(), [&](std::size_t i) { train(*by_size[i], all.train, plan); });
+    workers.run(by_size.size(), [&](std::size_t i) {
+      if (!asked_to_stop()) train(*by_size[i], all.train, plan);
+    });
     clock.lap(so_far.seconds.training);
+    if (asked_to_stop()) {
+      // The round counts for nothing: nobody but the turns has changed.
+      if (settings.checkpoint_every > 0 && saved != so_far.rounds) save();
+      throw interruption{which.name.name, so_far.rounds, settings.checkpoint_every > 0};
+    }
 
     central.average(turns);
     clock.lap(so_far.seconds.averaging);
 
-    so_far.count(turns, central.described());
-    round_report news{so_far.rounds, 0, {}, false};
-    for (const turn& t : turns) news.train_loss += t.loss / static_cast<double>(turns.size());
-    so_far.loss_since += news.train_loss;
-    ++so_far.rounds_since;
+    double loss = 0;
+    for (const turn& t : turns) {
+      so_far.count(t.part, t.flops);
+      loss += t.loss / static_cast<double>(turns.size());
+    }
+    so_far.end_round(loss);
+    round_report news{so_far.rounds, loss, {}, false, {}};
 
     const bool last = so_far.rounds == settings.rounds;
-    if (so_far.rounds % settings.eval_every == 0 || last) {
-      clock.lap(elsewhere);
-      news.on_test = evaluate(central.judged(), all.train, all.test, all.clients, workers);
-      so_far.history.push_back({so_far.rounds, *news.on_test,
-                                so_far.loss_since / static_cast<double>(so_far.rounds_since)});
-      so_far.loss_since = 0;
-      so_far.rounds_since = 0;
-      clock.lap(so_far.seconds.evaluating);
-    }
+    if (so_far.rounds % settings.eval_every == 0 || last) news.on_test = evaluate_now();
     if (settings.checkpoint_every > 0 && (so_far.rounds % settings.checkpoint_every == 0 || last)) {
-      save_run(path, central, so_far, settings, all);
+      save();
     }
     report(news);
   }

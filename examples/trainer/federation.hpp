@@ -29,6 +29,7 @@ struct round_report {
   double train_loss = 0;
   std::optional<evaluation> on_test;  // in rounds that end with one
   bool resumed = false;               // read from a checkpoint, not trained
+  seconds_spent before = {};          // resumed: what the rounds so far have taken
 };
 
 /// Tries what a run of the method begins with: its server, a draw for each capacity, and with
@@ -41,9 +42,11 @@ void check(const named_method& which, const options& settings, const federation&
 
 /// Runs a method. Where settings ask for it, the state after some rounds is written to
 /// <out>/<method>.safetensors, and a run goes on from there: with the same results, to the bit, as
-/// one that was never interrupted.
+/// one that was never interrupted. It may have more rounds then, or fewer, where the learning rates of
+/// the rounds that are done stay the same, and other evaluations.
 ///
-/// Throws  as check does.
+/// Throws  as check does, and interruption when the process is asked to stop; the rounds until then
+///         are in the checkpoint where there is one.
 method_result run(const named_method& which, const options& settings, const federation& all,
                   pool& workers, const std::function<void(const round_report&)>& report);
 

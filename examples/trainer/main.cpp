@@ -2,32 +2,55 @@
 /// subfed_trainer: federated training on clients of different capacity, several methods side by side.
 #include <fmt/format.h>
 
+#include <common/program.hpp>
 #include <cstdio>
-#include <exception>
 #include <filesystem>
 #include <string>
 #include <vector>
 
 #include "failure.hpp"
 #include "federation.hpp"
+#include "folder.hpp"
+#include "interruption.hpp"
 #include "options.hpp"
 #include "progress.hpp"
 #include "report.hpp"
+#include "wrapped.hpp"
 
 namespace trainer {
 namespace {
 
 std::string described(const options& settings) {
   const std::string labels = settings.dirichlet
-                                 ? fmt::format("labels by Dirichlet {}", *settings.dirichlet)
+                                 ? fmt::format("labels by Dirichlet {}{}", *settings.dirichlet,
+                                               settings.split_by_class ? " a class" : "")
                                  : fmt::format("{} labels each", settings.labels);
   return fmt::format("Fashion-MNIST, {} clients of capacity {}, {}", settings.cohort.clients,
                      settings.mix, labels);
 }
 
+/// What is worth knowing before the first round.
+void print_notes(const options& settings) {
+  for (const std::string& note : settings.notes) fmt::print(stderr, "subfed_trainer: {}\n", note);
+  if (!settings.resume) return;
+  for (const std::string& name : settings.methods) {
+    const auto checkpoint = std::filesystem::path(settings.out) / (name + ".safetensors");
+    if (std::filesystem::exists(checkpoint)) continue;
+    fmt::print(stderr, "subfed_trainer: {} has no checkpoint of {}, which begins anew.\n",
+               settings.out, name);
+  }
+}
+
+/// Text of any length in lines of a terminal.
+void print_wrapped(const std::string& text) { fmt::print("{}\n", wrapped(text)); }
+
 void run_all(const options& settings) {
+  const std::vector<method_name> known = method_names();
   std::vector<const named_method*> methods;
   for (const std::string& name : settings.methods) methods.push_back(&find_method(name));
+  folder_lock lock;
+  lock.take(settings.out);
+  check_no_earlier_run(settings, known);
   const at::Device device = find_device(settings.device);
   const data_split data = load_fashion_mnist(settings.data);
   settle_process();
@@ -36,19 +59,29 @@ void run_all(const options& settings) {
                                                      .clients = settings.cohort.clients,
                                                      .labels_each = settings.labels,
                                                      .dirichlet = settings.dirichlet,
+                                                     .by_class = settings.split_by_class,
                                                      .samples_each = settings.samples}),
                        checksum(data)};
   pool workers(static_cast<std::size_t>(settings.threads), settle_thread);
   for (const named_method* m : methods) check(*m, settings, all, workers);
   prepare_folder(settings.out);
+  lock.take(settings.out);
+  check_no_earlier_run(settings, known);  // one that was faster
+  if (settings.overwrite) {
+    for (const std::string& name : files_of_runs(settings.out, known)) {
+      std::filesystem::remove(std::filesystem::path(settings.out) / name);
+    }
+  }
   common::write_file(std::filesystem::path(settings.out) / "config.json", settings.config);
+  print_notes(settings);
 
   std::vector<method_result> results;
   {
+    const stop_on_signals signals;
     live_line line(settings.methods, settings.rounds);
     for (std::size_t m = 0; m < methods.size(); ++m) {
       results.push_back(run(*methods[m], settings, all, workers, [&](const round_report& r) {
-        if (r.resumed) line.done_before(m, r.round);
+        if (r.resumed) line.done_before(r.before.sum());
         line.show(m, r.round, r.train_loss, r.on_test ? &*r.on_test : nullptr);
       }));
       write_csv(results.back(), settings.out);
@@ -59,39 +92,45 @@ void run_all(const options& settings) {
   const auto picture = draw_picture(results, described(settings), settings.out);
 
   const subfed::cohort_model cohorts(settings.cohort);
-  fmt::print("{}; {} rounds, {} clients a round, seed {}\n\n{}\n", described(settings),
-             settings.rounds, cohorts.asked(), settings.seed(), table(results));
-  fmt::print(
-      "local: the mean over clients, each on the test images of its labels and with its labels to\n"
-      "choose from. held: how often a node was part of a client's model, from the node least "
-      "often\n"
+  print_wrapped(fmt::format("{}; {} rounds, {} clients a round, seed {}", described(settings),
+                            settings.rounds, cohorts.asked(), settings.seed()));
+  fmt::print("\n{}\n", table(results));
+  print_wrapped(
+      "local: the mean over clients, each on the test images of its labels and with its labels to "
+      "choose from. held: how often a node was part of a client's model, from the node least often "
       "held to the most. never: nodes that no client, or no client that holds a part only, ever "
-      "held.\n\n");
-  fmt::print(
-      "Accuracy over rounds and how often each node was held: {}/<method>.csv and "
-      "<method>-nodes.csv.\n",
-      settings.out);
-  if (picture.empty()) {
-    fmt::print(
-        "There is no picture, as gnuplot is not installed or failed; {}/picture.gp is its "
-        "script.\n",
-        settings.out);
-  } else {
-    fmt::print("The picture: {}.\n", picture.string());
+      "held. MFLOPs: multiply-adds of the forward passes that clients made for an image.");
+  fmt::print("\n");
+  print_wrapped(
+      fmt::format("Accuracy over rounds and how often each node was held: {}/<method>.csv and "
+                  "<method>-nodes.csv.",
+                  settings.out));
+  print_wrapped(picture.empty()
+                    ? fmt::format("There is no picture, as gnuplot is not installed or failed; "
+                                  "{}/picture.gp is its script.",
+                                  settings.out)
+                    : fmt::format("The picture: {}.", picture.string()));
+  for (const std::string& name : other_methods(settings.out, known, settings.methods)) {
+    print_wrapped(fmt::format("The files of {} are of an earlier run.", name));
   }
-  fmt::print("The run can be made again with --config {}/config.json.\n", settings.out);
+  print_wrapped(
+      fmt::format("The run can be made again with --config {}/config.json.", settings.out));
 }
 
 }  // namespace
 }  // namespace trainer
 
 int main(int argc, char** argv) {
-  try {
-    const auto settings = trainer::parse_options(argc, argv, trainer::method_names());
-    if (settings) trainer::run_all(*settings);
-    return 0;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "subfed_trainer: {}\n", error.what());
-    return 1;
-  }
+  return common::run_program("subfed_trainer", [&] {
+    std::string out;
+    try {
+      const auto settings = trainer::parse_options(argc, argv, trainer::method_names());
+      if (!settings) return;
+      out = settings->out;
+      trainer::run_all(*settings);
+    } catch (const trainer::interruption& stopped) {
+      fmt::print(stderr, "subfed_trainer: {}\n", trainer::text_of(stopped, out));
+      trainer::end_by_signal();
+    }
+  });
 }

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -68,6 +69,8 @@ class method {
   /// What goes on from round to round, for a checkpoint, and back.
   virtual tensor_map state() const { return {}; }
   virtual void restore(const tensor_map& kept) { static_cast<void>(kept); }
+  /// The clients of which it keeps something: all that were ever asked. Empty where it does not.
+  virtual std::optional<std::set<std::uint64_t>> remembered() const { return std::nullopt; }
 
  protected:
   const options& settings() const { return settings_; }

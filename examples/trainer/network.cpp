@@ -26,7 +26,7 @@ struct pre_resnet::layer : torch::nn::Module {
 
   at::Tensor convolve(const at::Tensor& x, std::int64_t stride, const forward_pass& pass) const {
     const std::int64_t padding = weight.size(2) / 2;
-    const at::Tensor y = at::conv2d(x, weight, {}, stride, padding);
+    const at::Tensor y = at::conv2d(x, weight, bias, stride, padding);
     return pass.scale == 1 ? y : y * pass.scale;
   }
 
@@ -51,12 +51,12 @@ struct pre_resnet::layer : torch::nn::Module {
 };
 
 struct pre_resnet::block : torch::nn::Module {
-  block(std::int64_t in, std::int64_t inner, std::int64_t out, std::int64_t stride_)
+  block(std::int64_t in, std::int64_t inner, std::int64_t out, std::int64_t stride_, norm_kind kind)
       : stride(stride_) {
-    n1 = register_module("n1", norm(in));
-    conv1 = register_module("conv1", convolution(inner, in, 3));
-    n2 = register_module("n2", norm(inner));
-    conv2 = register_module("conv2", convolution(out, inner, 3));
+    if (kind == norm_kind::batch) n1 = register_module("n1", norm(in));
+    conv1 = register_module("conv1", convolution(inner, in, 3, kind));
+    if (kind == norm_kind::batch) n2 = register_module("n2", norm(inner));
+    conv2 = register_module("conv2", convolution(out, inner, 3, kind));
   }
 
   static at::Tensor scaled(const at::Tensor& x, const at::Tensor& factors) {
@@ -65,8 +65,16 @@ struct pre_resnet::block : torch::nn::Module {
   static std::shared_ptr<layer> norm(std::int64_t channels) {
     return std::make_shared<layer>(at::IntArrayRef{channels}, channels);
   }
-  static std::shared_ptr<layer> convolution(std::int64_t out, std::int64_t in, std::int64_t side) {
-    return std::make_shared<layer>(at::IntArrayRef{out, in, side, side});
+  static std::shared_ptr<layer> convolution(std::int64_t out, std::int64_t in, std::int64_t side,
+                                            norm_kind kind) {
+    const at::IntArrayRef shape{out, in, side, side};
+    return kind == norm_kind::batch ? std::make_shared<layer>(shape)
+                                    : std::make_shared<layer>(shape, out);
+  }
+  /// What a norm layer makes of x; x where there is none.
+  static at::Tensor normed(const std::shared_ptr<layer>& norm, const at::Tensor& x,
+                           std::size_t index, const forward_pass& pass) {
+    return norm ? norm->normalise(x, index, pass) : x;
   }
 
   /// Block number `s`, whose first norm has the number 2 s.
@@ -77,9 +85,9 @@ struct pre_resnet::block : torch::nn::Module {
       before = pass.factors->stream.at(s == 0 ? 0 : s - 1);
       within = pass.factors->inner.at(s);
     }
-    const at::Tensor a = scaled(at::relu(n1->normalise(x, first_norm, pass)), before);
+    const at::Tensor a = scaled(at::relu(normed(n1, x, first_norm, pass)), before);
     const at::Tensor h = conv1->convolve(a, stride, pass);
-    const at::Tensor b = scaled(at::relu(n2->normalise(h, first_norm + 1, pass)), within);
+    const at::Tensor b = scaled(at::relu(normed(n2, h, first_norm + 1, pass)), within);
     const at::Tensor skip = shortcut ? shortcut->convolve(a, stride, pass) : x;
     return conv2->convolve(b, 1, pass) + skip;
   }
@@ -88,31 +96,32 @@ struct pre_resnet::block : torch::nn::Module {
   std::int64_t stride;
 };
 
-pre_resnet::pre_resnet(const channel_counts& channels) {
-  stem_ = register_module("conv1", block::convolution(channels.stream.at(0), 1, 5));
+pre_resnet::pre_resnet(const channel_counts& channels, norm_kind norm) : norm_(norm) {
+  stem_ = register_module("conv1", block::convolution(channels.stream.at(0), 1, 5, norm));
   for (std::size_t s = 0; s < channels.stream.size(); ++s) {
     const std::int64_t in = channels.stream[s == 0 ? 0 : s - 1];
     const std::int64_t stride = s == 0 ? 1 : 2;
-    auto stage = std::make_shared<block>(in, channels.inner.at(s), channels.stream[s], stride);
+    auto stage =
+        std::make_shared<block>(in, channels.inner.at(s), channels.stream[s], stride, norm);
     if (s != 0) {
       stage->shortcut =
-          stage->register_module("shortcut", block::convolution(channels.stream[s], in, 1));
+          stage->register_module("shortcut", block::convolution(channels.stream[s], in, 1, norm));
     }
     blocks_.push_back(register_module(fmt::format("block{}", s + 1), stage));
   }
   const std::int64_t last = channels.stream.back();
-  last_norm_ = register_module("n4", block::norm(last));
+  if (norm == norm_kind::batch) last_norm_ = register_module("n4", block::norm(last));
   linear_ = register_module(
       "linear", std::make_shared<layer>(at::IntArrayRef{channels.classes, last}, channels.classes));
 }
 
 at::Tensor pre_resnet::forward(const at::Tensor& images, const forward_pass& pass) const {
-  const std::size_t norms = 2 * blocks_.size() + 1;
+  const std::size_t norms = norm_ == norm_kind::batch ? 2 * blocks_.size() + 1 : 0;
   if (pass.mode == norm_mode::measure) pass.moments->resize(norms);
 
   at::Tensor x = stem_->convolve(images, 4, pass);
   for (std::size_t b = 0; b < blocks_.size(); ++b) x = blocks_[b]->forward(x, b, pass);
-  x = at::relu(last_norm_->normalise(x, norms - 1, pass));
+  x = at::relu(block::normed(last_norm_, x, norms - 1, pass));
   if (pass.factors != nullptr) x = x * pass.factors->stream.back();
   return at::linear(x.mean({2, 3}), linear_->weight, linear_->bias);
 }

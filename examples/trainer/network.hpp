@@ -48,11 +48,14 @@ struct forward_pass {
 ///   a = relu(n1(x));  skip = shortcut(a) where channels or resolution change, else x
 ///   out = conv2(relu(n2(conv1(a)))) + skip
 ///
-/// and the head linear(mean(relu(n4(x)))). Convolutions have no bias.
+/// and the head linear(mean(relu(n4(x)))). Convolutions have no bias. Without batch norm the n are
+/// left out, and convolutions have one.
 class pre_resnet : public torch::nn::Module {
  public:
   /// Parameters are left uninitialised: start() or a slice fills them.
-  explicit pre_resnet(const channel_counts& channels);
+  explicit pre_resnet(const channel_counts& channels, norm_kind norm = norm_kind::batch);
+
+  norm_kind norm() const { return norm_; }
 
   /// Images (N, 1, 28, 28) to logits (N, classes). The module itself is only read, so threads may
   /// share one.
@@ -68,6 +71,7 @@ class pre_resnet : public torch::nn::Module {
   struct layer;
   struct block;
 
+  norm_kind norm_;
   std::shared_ptr<layer> stem_;
   std::vector<std::shared_ptr<block>> blocks_;
   std::shared_ptr<layer> last_norm_;

@@ -2,6 +2,7 @@
 #include "options.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include "configuration.hpp"
 #include "failure.hpp"
 #include "words.hpp"
+#include "wrapped.hpp"
 
 namespace trainer {
 namespace {
@@ -32,6 +34,7 @@ class command_line {
   template <class T>
   CLI::Option* add(const std::string& name, T& variable, const std::string& about) {
     fields_.push_back({name, &variable});
+    fields_.back().standard = variable;
     options_.push_back(add_typed_only(name, variable, about));
     return options_.back();
   }
@@ -40,7 +43,16 @@ class command_line {
     if constexpr (std::is_same_v<T, bool>) {
       return app_.add_flag("--" + name, variable, about)->group(title_);
     } else {
-      return app_.add_option("--" + name, variable, about)->group(title_);
+      CLI::Option* option = app_.add_option("--" + name, variable, about)->group(title_);
+      // CLI11 alone takes what is out of range for the nearest number, and -1 for 2^64 - 1.
+      if constexpr (std::is_integral_v<T>) {
+        option->check([](const std::string& text) -> std::string {
+          if (common::number<T>(text)) return "";
+          if (std::is_unsigned_v<T> && text.starts_with('-')) return text + " is negative";
+          return text + " is no whole number, or out of range";
+        });
+      }
+      return option;
     }
   }
   /// At most one of the two may be given.
@@ -54,7 +66,7 @@ class command_line {
     try {
       app_.parse(argc, argv);
     } catch (const CLI::CallForHelp&) {
-      fmt::print("{}", app_.help());
+      fmt::print("{}", wrapped(app_.help()));
       return false;
     } catch (const CLI::ParseError& error) {
       throw failure(fmt::format("{}; --help lists the options.", error.what()));
@@ -63,6 +75,12 @@ class command_line {
       if (options_[i]->count() > 0) fields_[i].from = origin::command_line;
     }
     if (!file.empty()) read_configuration(file, fields_);
+    for (const field& f : fields_) {
+      const auto* text = std::get_if<std::string*>(&f.variable);
+      if (text == nullptr || is_utf8(**text)) continue;
+      throw failure(fmt::format(
+          "--{} is no UTF-8 text, so that the configuration of the run cannot hold it.", f.name));
+    }
     for (const field& f : fields_) {
       if (!f.instead_of.empty() && f.is_given() && find(f.instead_of).is_given()) {
         throw failure(fmt::format("--{} and --{} exclude each other.", f.name, f.instead_of));
@@ -91,6 +109,9 @@ void add_clients(command_line& line, options& o, words& w, double& dirichlet) {
   line.title("Clients");
   line.add("clients", o.cohort.clients, "How many clients there are.");
   line.add("participation", o.cohort.participation, "Which share of them takes part in a round.");
+  line.add("cohort-rounds", o.cohort.cohort_rounds,
+           "For how many rounds in a row the same clients take part; 2 in [FedDrop, F.5], where "
+           "each trains once with the chances that its own updates have given.");
   line.add(
       "capacity-mix", w.mix,
       "Which shares of the channels the clients can hold: uniform, with as many clients of "
@@ -110,12 +131,20 @@ void add_clients(command_line& line, options& o, words& w, double& dirichlet) {
            "Instead of --labels: each client's proportions of labels are drawn from the Dirichlet "
            "distribution with this alpha. Small ones make very different clients.")
       ->default_str("");
+  line.add("dirichlet-split", w.split,
+           "client: as above, and all clients have as many images. class: each label is split over "
+           "the clients by proportions from the distribution, as in [FedDrop], so that clients "
+           "have different numbers of images, --samples on average.");
   line.add("samples", o.samples, "How many training images a client has at most.");
   line.exclude("labels", "dirichlet");
 }
 
 void add_training(command_line& line, options& o, words& w) {
   line.title("Training");
+  line.add("norm", w.norm,
+           "batch: the network has batch norm. none: it has none, and biases in its convolutions; "
+           "what batch norm hides can be seen then, such as factors on activations and the size "
+           "of first values.");
   line.add("rounds", o.rounds, "How many rounds of training there are.");
   line.add("local-epochs", o.local_epochs,
            "How often a client goes through its images in a round.");
@@ -126,7 +155,7 @@ void add_training(command_line& line, options& o, words& w) {
            "takes it to 0 along half a wave.");
   line.add("decay-at", w.decay_at,
            "After which shares of the rounds the step schedule multiplies the learning rate by "
-           "0.1.");
+           "0.1; rolex stands for 0.32,0.6 [Rolex, Table 8].");
   line.add("momentum", o.momentum, "The momentum of a client's SGD.");
   line.add("weight-decay", o.weight_decay, "The weight decay of a client's SGD.");
   line.add("absent-logits", w.absent,
@@ -166,6 +195,12 @@ void add_methods(command_line& line, options& o, words& w, double& overlap) {
            "Federated Dropout: who draws channels anew: client-and-round, client, which keeps them "
            "for the whole run, pool:S, which keeps one of S sets, pool-per-round:S, which takes "
            "one of S each round, or shared:E, one for all that changes every E rounds.");
+  line.add("untied-skips", o.untied_skips,
+           "Federated Dropout: the two ends of an identity skip draw channels of their own, so "
+           "that unrelated ones are added, as in released code for [Rolex].");
+  line.add("member-by", w.member_by,
+           "The ensemble: a client trains a member that it draws in each round, once for the run "
+           "(client) [Cheng, 4.1], or that its number says: round, client or number.");
   line.add("members", o.members,
            "The ensemble: how many members it has; 0 makes as many as the smallest capacity asks "
            "for.");
@@ -181,8 +216,8 @@ void add_methods(command_line& line, options& o, words& w, double& overlap) {
   line.add("flops-ratio", o.flops_ratio,
            "FedDrop and UniDrop: which share of the model's multiply-adds a client makes.");
   line.add("thresholds", w.thresholds,
-           "FedDrop: whether channels are drawn anew in each round or for each batch: round or "
-           "batch.");
+           "FedDrop and UniDrop: whether channels are drawn anew for each batch, as in the paper, "
+           "or in each round, so that clients are sent what they keep alone: batch or round.");
   line.add("proximal", o.proximal,
            "FedProx: mu, the weight of the distance to the server's model.");
 }
@@ -194,13 +229,15 @@ void add_run(command_line& line, options& o, std::string& file) {
   line.add("checkpoint-every", o.checkpoint_every,
            "After how many rounds a checkpoint is written; 0 writes none.");
   line.add_typed_only("resume", o.resume,
-                      "Go on from the checkpoints in the folder of --out, where there are any.");
+                      "Go on from the checkpoints in the folder of --out, where there are any. "
+                      "--rounds may be another where the learning rates of the rounds that are "
+                      "done stay the same (--lr-schedule constant), and --eval-every.");
+  line.add_typed_only("overwrite", o.overwrite,
+                      "Remove an earlier run from the folder of --out and begin anew; without it "
+                      "and --resume such a folder is refused.");
   line.add("seed", o.cohort.seed,
            "The number that everything random follows from; results depend on it and on the "
-           "options above, but not on --threads.")
-      ->check([](const std::string& text) {  // CLI11 would take -1 for 2^64 - 1
-        return text.starts_with('-') ? text + " is negative" : std::string();
-      });
+           "options above, but not on --threads.");
   line.add("threads", o.threads, "How many clients are trained at a time.");
   line.add("device", o.device, "Where clients are trained: cpu or cuda.");
   line.add("data", o.data, "The folder with the four gzip'd files of Fashion-MNIST.");
@@ -210,6 +247,46 @@ void add_run(command_line& line, options& o, std::string& file) {
           "A JSON file with options, without dashes, as a run writes it; what is on the "
           "command line goes before it.")
       ->default_str("");
+}
+
+/// Why an option says nothing beside the others, whatever the methods are; empty where it does.
+std::string why_out_of_force(std::string_view name, const options& o) {
+  if (name == "decay-at" && o.schedule != lr_schedule::step) {
+    return "it goes with --lr-schedule step";
+  }
+  if (name == "server-lr" && o.server == server_rule::none) {
+    return "it goes with a --server-optimizer";
+  }
+  if (name == "server-momentum" &&
+      (o.server == server_rule::none || o.server == server_rule::adagrad)) {
+    return "it goes with --server-optimizer sgd, adam or yogi";
+  }
+  if (name == "redraw-capacities" && o.cohort.mix.classes.size() == 1) {
+    return "the mix has one capacity";
+  }
+  if (name == "dirichlet-split" && !o.dirichlet) return "it goes with --dirichlet";
+  if (name == "absent-logits" && !o.dirichlet && o.labels == 10) {
+    return "with --labels 10 no client lacks a label";
+  }
+  return "";
+}
+
+/// Why no method of the run reads an option; empty where one does.
+std::string why_unread(std::string_view name, const options& o,
+                       std::span<const method_name> known) {
+  const auto is_run = [&](const method_name& m) {
+    return std::find(o.methods.begin(), o.methods.end(), m.name) != o.methods.end();
+  };
+  std::vector<std::string_view> readers;
+  for (const method_name& m : known) {
+    const bool reads =
+        name == "redraw-capacities" || name == "server-scale" ? m.cuts : m.reads(name);
+    if (reads && is_run(m)) return "";
+    if (reads) readers.emplace_back(m.name);
+  }
+  if (readers.empty()) return "";  // no option for single methods
+  return fmt::format("it is for {}, and --method is {}", fmt::join(readers, ", "),
+                     fmt::join(o.methods, ","));
 }
 
 }  // namespace
@@ -241,6 +318,7 @@ std::optional<options> parse_options(int argc, const char* const* argv,
 
   if (line.find("dirichlet").is_given()) o.dirichlet = dirichlet;
   if (line.find("overlap").is_given()) o.overlap = overlap;
+  if (o.resume && o.overwrite) throw failure("--resume and --overwrite exclude each other.");
   if (!o.distillation) {
     const origin off = line.find("distillation").from;
     for (const char* name : {"alpha", "temperature"}) {
@@ -254,18 +332,34 @@ std::optional<options> parse_options(int argc, const char* const* argv,
   }
   settle(o, w, known);
 
+  for (const field& f : line.fields()) {
+    std::string why = why_out_of_force(f.name, o);
+    if (why.empty()) why = why_unread(f.name, o, known);
+    if (!f.is_given() || why.empty()) continue;
+    if (f.from == origin::command_line) {
+      throw failure(fmt::format("--{} would be without effect: {}.", f.name, why));
+    }
+    if (f.name == "alpha" || f.name == "temperature" || is_standard(f)) continue;
+    o.notes.push_back(fmt::format("{}: \"{}\" is without effect: {}.", file, f.name, why));
+  }
+
   const auto in_force = [&](std::string_view name) {
     if (name == "labels" || name == "dirichlet")
       return (name == "dirichlet") == o.dirichlet.has_value();
     if (name == "step" || name == "overlap") return (name == "overlap") == o.overlap.has_value();
-    return o.distillation || (name != "alpha" && name != "temperature");
+    if (!o.distillation && (name == "alpha" || name == "temperature")) return false;
+    return why_out_of_force(name, o).empty();
+  };
+  const auto is_read = [&](std::string_view name) {
+    return in_force(name) && why_unread(name, o, known).empty();
   };
   const auto decides = [&](std::string_view name) {
-    constexpr std::string_view others[] = {"method", "checkpoint-every", "threads", "data", "out"};
+    constexpr std::string_view others[] = {"method",  "eval-every", "checkpoint-every",
+                                           "threads", "data",       "out"};
     return in_force(name) &&
            std::find(std::begin(others), std::end(others), name) == std::end(others);
   };
-  o.config = write_configuration(line.fields(), layout::pretty, in_force);
+  o.config = write_configuration(line.fields(), layout::pretty, is_read);
   o.identity = write_configuration(line.fields(), layout::compact, decides);
   return o;
 }

@@ -2,17 +2,20 @@
 /// What a run is: the command line and the configuration file.
 #pragma once
 
+#include <algorithm>
 #include <common/text.hpp>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <subfed/average_options.hpp>
 #include <subfed/capacity.hpp>
 #include <subfed/cohort_model.hpp>
 #include <subfed/schemes/random.hpp>
 #include <subfed/systems/averaging_weights.hpp>
 #include <subfed/systems/distillation.hpp>
+#include <subfed/systems/ensemble.hpp>
 #include <vector>
 
 namespace trainer {
@@ -25,6 +28,8 @@ enum class server_rule { none, sgd, adagrad, adam, yogi };
 enum class weight_rule { by_method, none, examples, kept_size, updates, both };
 /// Whether FedDrop's thresholds change with the round or with every mini-batch.
 enum class thresholds { round, batch };
+/// What stands in front of each convolution; without batch norm convolutions have biases.
+enum class norm_kind { batch, none };
 
 struct options {
   // Which methods, by name, in this order.
@@ -38,7 +43,11 @@ struct options {
   // Who has which images.
   std::int64_t labels = 2;
   std::optional<double> dirichlet;  // alpha; instead of labels
+  bool split_by_class = false;      // by Dirichlet each label is split over the clients [FedDrop]
   std::int64_t samples = 64;
+
+  // What is trained.
+  norm_kind norm = norm_kind::batch;
 
   // What a client does.
   std::int64_t rounds = 192;
@@ -64,18 +73,21 @@ struct options {
   std::int64_t window_step = 1;
   std::optional<double> overlap;
   subfed::seed_policy seeds = subfed::seed_policy::per_client_and_round();
+  bool untied_skips = false;  // the two ends of an identity skip draw channels of their own
+  subfed::ensemble_members::assignment member_by = subfed::ensemble_members::assignment::per_round;
   std::int64_t members = 0;  // of an ensemble; 0: as many as the smallest capacity asks for
   std::vector<subfed::capacity> widths;  // of FjORD; empty: the capacities of the mix
   bool distillation = false;
   subfed::distillation_options distilled;
   double flops_ratio = 0.5;  // r of FedDrop and UniDrop
-  thresholds drop_by = thresholds::round;
+  thresholds drop_by = thresholds::batch;
   double proximal = 0.1;  // mu of FedProx
 
   // How the program runs. The device changes results in their last digits, the data more.
   std::int64_t eval_every = 16;        // but in which rounds there is one
   std::int64_t checkpoint_every = 16;  // 0: never
   bool resume = false;
+  bool overwrite = false;  // an earlier run in the folder of `out` is removed
   std::int64_t threads = 2;
   std::string device = "cpu";
   std::string data = "/usr/share/datasets/fashion-mnist";
@@ -87,6 +99,9 @@ struct options {
   /// same text give the same results.
   std::string identity;
 
+  /// What is to be said of the options beside: sentences.
+  std::vector<std::string> notes;
+
   std::uint64_t seed() const { return cohort.seed; }
 };
 
@@ -94,16 +109,23 @@ using common::parse_capacity;
 
 /// A method as --help has it.
 struct method_name {
-  std::string name;        // on the command line, in tables and in file names
-  std::string about;       // one sentence
-  bool by_default = true;  // run where --method does not say which
+  std::string name;                       // on the command line, in tables and in file names
+  std::string about;                      // one sentence
+  bool by_default = true;                 // run where --method does not say which
+  bool cuts = true;                       // clients hold parts of the model by their capacity
+  std::vector<std::string> options = {};  // of those for single methods, the ones that it reads
+
+  bool reads(std::string_view option) const {
+    return std::find(options.begin(), options.end(), option) != options.end();
+  }
 };
 
 /// Reads the command line, after the file of --config where there is one; empty when it asked for
 /// help, which has been printed then. Without --method those of `known` are run that are
 /// by_default.
 ///
-/// Throws  failure for what cannot be meant; it names the option.
+/// Throws  failure for what cannot be meant, and for an option on the command line that would be
+///         without effect; it names the option.
 std::optional<options> parse_options(int argc, const char* const* argv,
                                      std::span<const method_name> known);
 

@@ -102,16 +102,29 @@ double draw_log_gamma(double a, subfed::random_stream& stream) {
   }
 }
 
+/// alpha times the logarithm of a gamma variate of shape alpha, or for alpha >= 1 the logarithm itself:
+/// below 1 a variate of alpha is one of alpha + 1 times U^(1 / alpha), whose logarithm is beyond a
+/// double's range for the smallest alphas.
+double draw_scaled_log_gamma(double alpha, subfed::random_stream& stream) {
+  return alpha < 1 ? alpha * draw_log_gamma(alpha + 1, stream) + std::log(draw_positive(stream))
+                   : draw_log_gamma(alpha, stream);
+}
+
+/// In proportion to a draw from Dir(alpha, .. alpha); the largest is 1.
+std::vector<double> dirichlet_shares(std::size_t count, double alpha,
+                                     subfed::random_stream& stream) {
+  std::vector<double> out;
+  for (std::size_t i = 0; i < count; ++i) out.push_back(draw_scaled_log_gamma(alpha, stream));
+  const double largest = *std::max_element(out.begin(), out.end());
+  for (double& x : out) x = std::exp((x - largest) / (std::min)(alpha, 1.0));
+  return out;
+}
+
 /// Proportions of labels from Dir(alpha, .. alpha), as far as labels are left.
 class label_mixture {
  public:
   label_mixture(double alpha, subfed::random_stream stream) : scale_((std::min)(alpha, 1.0)) {
-    for (double& log : scaled_logs_) {
-      // Below 1 a variate of alpha is one of alpha + 1 times U^(1 / alpha), whose logarithm is
-      // beyond a double's range for the smallest alphas: alpha times it is kept.
-      log = alpha < 1 ? alpha * draw_log_gamma(alpha + 1, stream) + std::log(draw_positive(stream))
-                      : draw_log_gamma(alpha, stream);
-    }
+    for (double& log : scaled_logs_) log = draw_scaled_log_gamma(alpha, stream);
   }
 
   /// Shares the proportions out among the labels that are left. The largest of them counts 1, so
@@ -144,6 +157,65 @@ class label_mixture {
   std::array<double, class_count> weights_{};
 };
 
+/// Whole numbers that add up to `total`, as near to the shares as can be.
+std::vector<std::int64_t> dealt(std::int64_t total, const std::vector<double>& shares) {
+  std::vector<std::int64_t> out;
+  double sum = 0, before = 0;
+  for (const double share : shares) sum += share;
+  std::int64_t given = 0;
+  for (const double share : shares) {
+    before += share;
+    const auto upto = (std::min)(
+        total,
+        static_cast<std::int64_t>(std::floor(static_cast<double>(total) * before / sum + 0.5)));
+    out.push_back(upto - given);
+    given = upto;
+  }
+  out.back() += total - given;
+  return out;
+}
+
+void set_labels(std::vector<client>& clients, std::span<const std::uint8_t> labels) {
+  for (client& c : clients) {
+    std::set<std::int64_t> met;
+    for (const std::int64_t s : c.samples) met.insert(labels[static_cast<std::size_t>(s)]);
+    c.labels.assign(met.begin(), met.end());
+  }
+}
+
+/// Splits each label over the clients.
+void split_labels(std::vector<client>& clients, std::span<const std::uint8_t> labels,
+                  const partition_plan& plan) {
+  const double alpha = *plan.dirichlet;
+  const auto all = static_cast<std::int64_t>(labels.size());
+  const std::int64_t dealt_out = (std::min)(plan.samples_each, all) * plan.clients;
+  for (std::int64_t label = 0; label < class_count; ++label) {
+    std::vector<std::int64_t> samples = samples_of(label, labels, plan.seed);
+    const auto wanted = static_cast<std::size_t>(part_of(dealt_out, class_count, label));
+    if (samples.size() > wanted) samples.resize(wanted);
+    subfed::random_stream stream(plan.seed, 0, static_cast<std::uint64_t>(label),
+                                 "clients' shares of a label");
+    const std::vector<double> shares =
+        dirichlet_shares(static_cast<std::size_t>(plan.clients), alpha, stream);
+    const auto sizes = dealt(static_cast<std::int64_t>(samples.size()), shares);
+    auto next = samples.begin();
+    for (std::size_t c = 0; c < clients.size(); ++c) {
+      clients[c].samples.insert(clients[c].samples.end(), next, next + sizes[c]);
+      next += sizes[c];
+    }
+  }
+  for (client& c : clients) {
+    if (!c.samples.empty()) continue;
+    client& richest = *std::max_element(
+        clients.begin(), clients.end(),
+        [](const client& a, const client& b) { return a.samples.size() < b.samples.size(); });
+    if (richest.samples.size() < 2) break;  // there are not enough
+    c.samples.push_back(richest.samples.back());
+    richest.samples.pop_back();
+  }
+  set_labels(clients, labels);
+}
+
 /// Clients draw in turn, a sample each, so that none is better off when labels run out.
 void draw_samples(std::vector<client>& clients, std::span<const std::uint8_t> labels,
                   const partition_plan& plan) {
@@ -169,11 +241,7 @@ void draw_samples(std::vector<client>& clients, std::span<const std::uint8_t> la
       for (label_mixture& mixture : mixtures) mixture.settle(left);
     }
   }
-  for (client& c : clients) {
-    std::set<std::int64_t> met;
-    for (const std::int64_t s : c.samples) met.insert(labels[static_cast<std::size_t>(s)]);
-    c.labels.assign(met.begin(), met.end());
-  }
+  set_labels(clients, labels);
 }
 
 }  // namespace
@@ -188,7 +256,11 @@ std::vector<client> partition(std::span<const std::uint8_t> labels, const partit
                       "is expected.",
                       *plan.dirichlet));
     }
-    draw_samples(clients, labels, plan);
+    if (plan.by_class) {
+      split_labels(clients, labels, plan);
+    } else {
+      draw_samples(clients, labels, plan);
+    }
   } else {
     if (plan.labels_each < 1 || plan.labels_each > class_count) {
       throw failure(fmt::format("{} labels are asked for each client, but there are 1 to {}.",

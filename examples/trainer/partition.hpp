@@ -20,7 +20,8 @@ struct partition_plan {
   std::int64_t clients = 100;
   std::int64_t labels_each = 2;
   std::optional<double> dirichlet = {};  // alpha; instead of labels_each
-  std::int64_t samples_each = 600;       // at most
+  bool by_class = false;                 // by Dirichlet each label is split over the clients
+  std::int64_t samples_each = 600;       // at most; on average where labels are split
 };
 
 /// Deals a training set out; no sample goes to two clients.
@@ -29,6 +30,10 @@ struct partition_plan {
 /// clients (or one more), and samples_each are shared evenly by a client's labels.
 /// By Dirichlet: every client has proportions of labels drawn from Dir(alpha, .. alpha), and draws
 /// its samples by them from what is left; where a label is used up its share goes to the others.
+///
+/// By class: each label is split over the clients by proportions drawn from Dir(alpha, .. alpha), so
+/// that they have different numbers of samples [FedDrop, 4]. Of each label as many samples are dealt
+/// out, in all samples_each a client; one that gets none is given one of the client that has most.
 ///
 /// Throws  failure when the plan asks for more labels than there are, for an alpha that is not
 ///         positive, or leaves a client without samples.

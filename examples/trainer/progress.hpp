@@ -12,6 +12,11 @@
 
 namespace trainer {
 
+/// The text of a line. It fits 80 columns where the numbers are not huge.
+std::string progress_text(const std::string& method, std::size_t number, std::size_t methods,
+                          std::int64_t round, std::int64_t rounds, const evaluation* on_test,
+                          double train_loss, double seconds_left);
+
 /// One line on stderr that is written over again; where stderr is no terminal, a plain line for each
 /// evaluation.
 class live_line {
@@ -20,17 +25,18 @@ class live_line {
 
   /// `method` counts from 0; `on_test` is null in rounds without an evaluation.
   void show(std::size_t method, std::int64_t round, double train_loss, const evaluation* on_test);
-  /// Rounds of a method that were done in an earlier run: they took no time of this one.
-  void done_before(std::size_t method, std::int64_t rounds);
+  /// An earlier run has done the rounds up to now in so many seconds.
+  void done_before(double seconds);
 
  private:
   double seconds_left(std::size_t method, std::int64_t round) const;
 
   std::vector<std::string> names_;
   std::int64_t rounds_;
-  std::int64_t rounds_before_ = 0;
+  double seconds_before_ = 0;
   std::size_t shown_method_ = 0;
-  std::string accuracy_ = "-";
+  bool has_evaluation_ = false;  // of the method
+  evaluation last_;
   common::rewritten_line line_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };

@@ -112,16 +112,25 @@ std::string table(std::span<const method_result> results) {
                        never(r.by_all), held(r.by_partial), never(r.by_partial));
   }
   out += fmt::format(
-      "\n{:<18} {:^17}  {:^17}  {:^8}  {:^17}  {:^8}\n"
-      "{:<18} {:>8} {:>8}  {:>8} {:>8}  {:>8}  {:>8} {:>8}  {:>8}\n",
-      "", "parameters", "MB sent", "MFLOPs", "server, ms/round", "training",  //
-      "method", "server", "client", "client", "round", "image", "cutting", "average", "s");
+      "\n{:<18} {:^19}  {:^19}  {:>8}\n"
+      "{:<18} {:>9} {:>9}  {:>9} {:>9}  {:>8}\n",
+      "", "parameters", "MB sent", "MFLOPs",  //
+      "method", "server", "client", "client", "round", "image");
   for (const method_result& r : results) {
-    out += fmt::format(
-        "{:<18} {:>8} {:>8.0f}  {:>8.3f} {:>8.3f}  {:>8.3f}  {:>8.2f} {:>8.2f}  {:>8.1f}\n",
-        r.method, r.server_parameters, r.each.parameters, r.each.bytes / 1e6, r.megabytes_per_round,
-        r.each.flops / 1e6, milliseconds_a_round(r, r.seconds.cutting),
-        milliseconds_a_round(r, r.seconds.averaging), r.seconds.training);
+    out += fmt::format("{:<18} {:>9} {:>9.0f}  {:>9.3f} {:>9.3f}  {:>8.3f}\n", r.method,
+                       r.server_parameters, r.each.parameters, r.each.bytes / 1e6,
+                       r.megabytes_per_round, r.each.flops / 1e6);
+  }
+  out += fmt::format(
+      "\n{:<18} {:^19}  {:^21}\n"
+      "{:<18} {:>9} {:>9}  {:>10} {:>10}\n",
+      "", "server, ms a round", "all, s",  //
+      "method", "cutting", "average", "training", "evaluating");
+  for (const method_result& r : results) {
+    out += fmt::format("{:<18} {:>9.2f} {:>9.2f}  {:>10.1f} {:>10.1f}\n", r.method,
+                       milliseconds_a_round(r, r.seconds.cutting),
+                       milliseconds_a_round(r, r.seconds.averaging), r.seconds.training,
+                       r.seconds.evaluating);
   }
   return out;
 }

@@ -11,8 +11,8 @@
 
 namespace trainer {
 
-/// The comparison, a line a method, in two parts: how well the models do and how evenly their nodes
-/// were trained, and what that cost.
+/// The comparison, a line a method, in three parts of at most 80 columns: how well the models do and
+/// how evenly their nodes were trained, what clients were sent and computed, and how long it took.
 std::string table(std::span<const method_result> results);
 
 using common::prepare_folder;

@@ -31,13 +31,15 @@ struct holdings {
 
 struct seconds_spent {
   double cutting = 0, training = 0, averaging = 0, evaluating = 0;
+
+  double sum() const { return cutting + training + averaging + evaluating; }
 };
 
 /// Of one client in one round: the mean over all turns.
 struct client_costs {
   double parameters = 0;
   double bytes = 0;  // down and up
-  double flops = 0;  // multiply-adds of one image's forward pass
+  double flops = 0;  // multiply-adds of the forward passes made for an image
 };
 
 struct method_result {

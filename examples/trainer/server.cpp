@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <subfed/adapt/span.hpp>
 #include <subfed/adapt/torch.hpp>
 #include <subfed/average_cohort.hpp>
@@ -21,6 +22,11 @@ namespace {
 channel_counts server_channels(const named_method& which, const options& settings) {
   if (const auto share = which.common_share(settings)) return narrowed(full_size(), *share);
   return widened(full_size(), settings.server_scale);
+}
+
+network_variant variant_of(const named_method& which, const options& settings) {
+  const bool untied = settings.untied_skips && which.name.reads("untied-skips");
+  return {settings.norm, untied ? skips::untied : skips::tied};
 }
 
 /// The pool as an executor of the library.
@@ -57,9 +63,9 @@ server::server(const named_method& which, const options& settings, at::Device de
       workers_(workers),
       device_(device),
       homogeneous_(which.common_share(settings).has_value()),
-      described_(describe(server_channels(which, settings))),
+      described_(describe(server_channels(which, settings), variant_of(which, settings))),
       method_(which.make(settings, described_)),
-      network_(described_.channels(subfed::submodel::full(described_.net))),
+      network_(described_.channels(subfed::submodel::full(described_.net)), settings.norm),
       step_(make_server_step(settings, described_.net)) {
   if (settings.weights_by_element &&
       settings.divide_by.value_or(method_->divide_by()) == subfed::divisor::cohort) {
@@ -98,8 +104,9 @@ std::vector<turn> server::cut(std::span<const subfed::cohort_member> cohort,
   }
   workers_.run(turns.size(), [&](std::size_t i) {
     turn& own = turns[i];
-    own.network = std::make_shared<pre_resnet>(described_.channels(own.part));
+    own.network = std::make_shared<pre_resnet>(described_.channels(own.part), settings_.norm);
     own.side = method_->client(own);
+    own.flops_of_part = described_.work.count(own.part);
     if (!cuda_) subfed::slice<float>(globals, own.part, own.network->tensors());
   });
   if (cuda_) {
@@ -200,7 +207,7 @@ std::vector<std::shared_ptr<pre_resnet>> server::judged() const {
   const host_copy globals(network_.tensors());
   std::vector<std::shared_ptr<pre_resnet>> out;
   for (const subfed::submodel& part : method_->judged()) {
-    out.push_back(std::make_shared<pre_resnet>(described_.channels(part)));
+    out.push_back(std::make_shared<pre_resnet>(described_.channels(part), settings_.norm));
     subfed::slice<float>(globals.tensors(), part, out.back()->tensors());
     out.back()->to(device_);
   }
@@ -231,29 +238,72 @@ void server::keep(checkpoint& in) const {
   if (step_) add(in, "optimizer.", step_->state());
 }
 
-void server::restore(const checkpoint& from) {
+void server::restore(const checkpoint& from, std::int64_t rounds) {
   const tensor_list globals = network_.tensors();
   for (std::size_t t = 0; t < globals.size(); ++t) {
     const std::string& name = described_.net.tensors()[t].name;
     globals[t].copy_(expected(from.tensors, name, globals[t].sizes(), at::kFloat));
   }
-  const tensor_map rounds = with_prefix(from, "server.rounds.");
-  for (const auto& [number, count] : rounds) {
-    const double value = expected(rounds, number, {}, at::kDouble).item<double>();
-    rounds_[std::stoull(number)] = static_cast<std::int64_t>(value);
+  // Who was asked how often follows from the options.
+  rounds_.clear();
+  const subfed::cohort_model cohorts(settings_.cohort);
+  for (std::int64_t r = 0; r < rounds; ++r) {
+    for (const auto& member : cohorts.members(static_cast<std::uint64_t>(r))) {
+      ++rounds_[member.client];
+    }
   }
-  const tensor_map updates = with_prefix(from, "server.updates.");
-  for (const auto& [name, kept] : updates) {
-    const auto dot = name.find('.');
-    auto& counts =
-        updates_.try_emplace(std::stoull(name.substr(0, dot)), described_.net).first->second;
-    const std::span<std::uint32_t> to =
-        counts.counts(subfed::tensor_id(std::stoull(name.substr(dot + 1))));
-    const auto size = static_cast<std::int64_t>(to.size());
-    std::copy_n(expected(updates, name, {size}, at::kInt).data_ptr<int>(), size, to.begin());
+  for (const auto& [number, count] : rounds_) {
+    const std::string name = fmt::format("server.rounds.{}", number);
+    const double kept = expected(from.tensors, name, {}, at::kDouble).item<double>();
+    if (kept == static_cast<double>(count)) continue;
+    throw failure(
+        fmt::format("{} is {}, but the client was asked in {} rounds", name, kept, count));
+  }
+  updates_.clear();
+  for (const auto& [number, count] : rounds_) {
+    if (!settings_.weights_by_element) break;
+    auto& counts = updates_.try_emplace(number, described_.net).first->second;
+    for (std::size_t t = 0; t < described_.net.tensors().size(); ++t) {
+      const std::string name = fmt::format("server.updates.{}.{}", number, t);
+      const std::span<std::uint32_t> to = counts.counts(subfed::tensor_id(t));
+      const auto size = static_cast<std::int64_t>(to.size());
+      const int* kept = expected(from.tensors, name, {size}, at::kInt).data_ptr<int>();
+      if (std::any_of(kept, kept + size, [most = count](int n) { return n < 0 || n > most; })) {
+        throw failure(
+            fmt::format("{} has a number outside 0 to {}, the client's rounds", name, count));
+      }
+      std::copy_n(kept, size, to.begin());
+    }
+  }
+  for (const auto& [name, moment] : with_prefix(from, "optimizer.second.")) {
+    if (!moment.lt(0).any().item<bool>()) continue;
+    throw failure(fmt::format("optimizer.second.{} has a negative mean of squares", name));
   }
   method_->restore(with_prefix(from, "method."));
+  if (const auto remembered = method_->remembered()) {
+    for (const auto& [number, count] : rounds_) {
+      if (remembered->contains(number)) continue;
+      throw failure(fmt::format("what the method keeps of client {} is missing", number));
+    }
+  }
   if (step_) step_->restore(with_prefix(from, "optimizer."));
+  check_all_is_used(from);
+}
+
+void server::check_all_is_used(const checkpoint& from) const {
+  checkpoint again;
+  keep(again);
+  for (const auto& [name, tensor] : from.tensors) {
+    const auto at = again.tensors.find(name);
+    if (at == again.tensors.end()) {
+      throw failure(fmt::format("there is a tensor {}, which this run would not write", name));
+    }
+    const at::Tensor &a = tensor, b = at->second.contiguous();
+    if (a.scalar_type() != b.scalar_type() || a.sizes() != b.sizes() ||
+        std::memcmp(a.data_ptr(), b.data_ptr(), static_cast<std::size_t>(a.nbytes())) != 0) {
+      throw failure(fmt::format("the tensor {} is not as this run would write it", name));
+    }
+  }
 }
 
 }  // namespace trainer

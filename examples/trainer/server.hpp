@@ -44,7 +44,10 @@ class server {
 
   /// What a checkpoint needs. Tensors of a CPU are not copied: save it before the next round.
   void keep(checkpoint& in) const;
-  void restore(const checkpoint& from);
+  /// So many rounds are behind it.
+  ///
+  /// Throws  an exception whose what() is the reason when no run of these options writes it.
+  void restore(const checkpoint& from, std::int64_t rounds);
 
  private:
   subfed::held_elements average_where_it_lies(std::span<const subfed::submodel> parts,
@@ -52,6 +55,7 @@ class server {
   subfed::held_elements average_by_element(std::span<const subfed::submodel> parts,
                                            std::span<turn> cohort);
   double weight_of(const turn& own);
+  void check_all_is_used(const checkpoint& from) const;
   subfed::draw_key key_of(std::uint64_t client, std::uint64_t round,
                           const subfed::capacity& own) const;
   auto scheme() const {

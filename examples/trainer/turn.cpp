@@ -50,6 +50,7 @@ void train(turn& own, const device_data& data, const training_plan& plan) {
   at::Tensor total;  // stays on the device: reading it would make every step wait
   std::uint64_t steps = 0;
   double distance = 0, speed = 0;
+  double flops = 0, images = 0;
   batch samples;
   for (std::int64_t epoch = 0; epoch < plan.epochs; ++epoch) {
     shuffle(order, stream);
@@ -66,12 +67,16 @@ void train(turn& own, const device_data& data, const training_plan& plan) {
       for (const at::Tensor& gradient : gradients) gradient.zero_();
       const at::Tensor loss = own.side->gradient(own, samples);
       optimiser.step();
+      flops += static_cast<double>(own.side->flops().value_or(own.flops_of_part)) *
+               static_cast<double>(chosen.size());
+      images += static_cast<double>(chosen.size());
       total = total.defined() ? total + loss : loss;
       speed = plan.momentum * speed + 1;
       distance += plan.lr * speed;
     }
   }
   own.side->end(own, distance);
+  own.flops = std::llround(flops / images);
   own.loss = total.item<double>() / static_cast<double>(steps);
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <subfed/capacity.hpp>
 #include <subfed/draw.hpp>
 #include <subfed/submodel.hpp>
@@ -38,6 +39,16 @@ class client_side {
   /// After the last step. `distance` is how far SGD goes in as many steps when the gradient is 1
   /// throughout: learning rate times steps, more with momentum.
   virtual void end(const turn&, double distance) { static_cast<void>(distance); }
+
+  /// Multiply-adds of the forward passes that the last gradient() made, of an image; empty where it
+  /// was one pass of all that the client was sent.
+  std::optional<std::int64_t> flops() const { return flops_; }
+
+ protected:
+  void made(std::int64_t flops_of_image) { flops_ = flops_of_image; }
+
+ private:
+  std::optional<std::int64_t> flops_;
 };
 
 struct turn {
@@ -47,6 +58,8 @@ struct turn {
   std::shared_ptr<pre_resnet> network = {};  // as it was sent, then as it was trained
   std::unique_ptr<client_side> side = {};
   double loss = 0;
+  std::int64_t flops_of_part = 0;  // multiply-adds of an image's forward pass through all of it
+  std::int64_t flops = 0;          // of those that were made, of an image: the mean over all images
 };
 
 /// The logits as the loss is to see them: of absent classes 0, minus infinity, or as they are.

@@ -43,6 +43,7 @@ void check(const options& o) {
   require(o.cohort.clients <= 1'000'000, "--clients", "at most 1000000", o.cohort.clients);
   require(o.cohort.participation > 0 && o.cohort.participation <= 1, "--participation",
           "more than 0 and at most 1", o.cohort.participation);
+  require_at_least("--cohort-rounds", o.cohort.cohort_rounds, 1);
   require(o.server_scale >= 1 && std::isfinite(o.server_scale), "--server-scale",
           "a number of at least 1", o.server_scale);
   require_within("--labels", o.labels, 1, 10);
@@ -63,6 +64,7 @@ void check(const options& o) {
   require(o.server_momentum >= 0 && o.server_momentum < 1, "--server-momentum",
           "at least 0 and below 1", o.server_momentum);
 
+  require(o.window_step != 0, "--step", "a number that is not 0", o.window_step);
   if (o.overlap) {
     require(*o.overlap >= 0 && *o.overlap <= 1, "--overlap", "0 to 1", *o.overlap);
   }
@@ -117,17 +119,6 @@ subfed::seed_policy seeds_of(const std::string& text) {
                   text));
 }
 
-std::vector<double> shares_of(const std::string& text) {
-  std::vector<double> out;
-  for (const std::string& piece : pieces(text)) {
-    if (piece.empty()) continue;
-    const auto at = number<double>(piece);
-    if (!at) throw failure(fmt::format("--decay-at: \"{}\" is no number.", piece));
-    out.push_back(*at);
-  }
-  return out;
-}
-
 std::vector<std::string> methods_of(const std::string& text, std::span<const method_name> known) {
   std::vector<std::string> out;
   for (const std::string& name : pieces(text)) {
@@ -148,6 +139,25 @@ std::vector<std::string> methods_of(const std::string& text, std::span<const met
 
 }  // namespace
 
+std::vector<double> shares_of(const std::string& text) {
+  if (text == "rolex") return {0.32, 0.6};  // 800 and 1500 of 2500 rounds
+  std::vector<double> out;
+  for (const std::string& piece : pieces(text)) {
+    if (piece.empty()) continue;
+    const auto at = number<double>(piece);
+    if (!at) throw failure(fmt::format("--decay-at: \"{}\" is no number.", piece));
+    out.push_back(*at);
+  }
+  return out;
+}
+
+lr_schedule schedule_of(const std::string& word) {
+  return meant<lr_schedule>("--lr-schedule", word,
+                            {{"constant", lr_schedule::constant},
+                             {"step", lr_schedule::step},
+                             {"cosine", lr_schedule::cosine}});
+}
+
 void settle(options& o, words& w, std::span<const method_name> known) {
   o.methods = methods_of(w.methods, known);
   w.methods = fmt::format("{}", fmt::join(o.methods, ","));
@@ -161,10 +171,7 @@ void settle(options& o, words& w, std::span<const method_name> known) {
   for (const std::string& width : widths) o.widths.push_back(parse_capacity(width));
   w.widths = fmt::format("{}", fmt::join(widths, ","));
 
-  o.schedule = meant<lr_schedule>("--lr-schedule", w.schedule,
-                                  {{"constant", lr_schedule::constant},
-                                   {"step", lr_schedule::step},
-                                   {"cosine", lr_schedule::cosine}});
+  o.schedule = schedule_of(w.schedule);
   o.absent = meant<absent_classes>("--absent-logits", w.absent,
                                    {{"zero", absent_classes::zero},
                                     {"minus-infinity", absent_classes::minus_infinity},
@@ -189,6 +196,15 @@ void settle(options& o, words& w, std::span<const method_name> known) {
                                  {"adagrad", server_rule::adagrad},
                                  {"adam", server_rule::adam},
                                  {"yogi", server_rule::yogi}});
+  o.split_by_class =
+      meant<bool>("--dirichlet-split", w.split, {{"client", false}, {"class", true}});
+  o.norm =
+      meant<norm_kind>("--norm", w.norm, {{"batch", norm_kind::batch}, {"none", norm_kind::none}});
+  using assignment = subfed::ensemble_members::assignment;
+  o.member_by = meant<assignment>("--member-by", w.member_by,
+                                  {{"round", assignment::per_round},
+                                   {"client", assignment::per_client},
+                                   {"number", assignment::by_number}});
   o.seeds = seeds_of(w.seeds);
   o.drop_by = meant<thresholds>("--thresholds", w.thresholds,
                                 {{"round", thresholds::round}, {"batch", thresholds::batch}});

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "../failure.hpp"
 #include "list.hpp"
@@ -17,42 +18,52 @@ bool smaller(const subfed::capacity_class& a, const subfed::capacity_class& b) {
   return a.capacity.value() < b.capacity.value();
 }
 
+enum class runs { by_default, if_asked };
+
+/// Clients hold what they can. `options`: of those for single methods, the ones that it reads.
+named_method of_parts(std::string name, std::string about, decltype(named_method::make) make,
+                      runs when, std::vector<std::string> options = {}) {
+  return {{std::move(name), std::move(about), when == runs::by_default, true, std::move(options)},
+          make,
+          own_share};
+}
+/// Clients and server have one model, a share of the network.
+named_method of_all_alike(std::string name, std::string about, decltype(named_method::make) make,
+                          decltype(named_method::common_share) share, runs when,
+                          std::vector<std::string> options = {}) {
+  return {{std::move(name), std::move(about), when == runs::by_default, false, std::move(options)},
+          make,
+          share};
+}
+
 const named_method methods_[] = {
-    {{"fedrolex", "Clients train a window of channels that rolls on every round."},
-     methods::fedrolex,
-     own_share},
-    {{"heterofl", "Clients train the first channels, the same in every round."},
-     methods::heterofl,
-     own_share},
-    {{"federated-dropout", "Clients train random channels; --seed-policy says who shares a set."},
-     methods::federated_dropout,
-     own_share},
-    {{"fjord", "Clients train the first channels in widths that change with every step.", false},
-     methods::fjord,
-     own_share},
-    {{"ensemble", "The server's model is made of small ones whose outputs are averaged.", false},
-     methods::ensemble,
-     own_share},
-    {{"feddrop",
-      "Channels are dropped by common thresholds; clients' chances follow their updates.", false},
-     methods::feddrop,
-     all_largest},
-    {{"unidrop", "As feddrop, but all channels of all clients have one and the same chance.",
-      false},
-     methods::unidrop,
-     all_largest},
-    {{"fedavg", "All clients train the model of the largest capacity: the upper bound."},
-     methods::fedavg,
-     all_largest},
-    {{"fedprox", "As fedavg, but a client is held near the model that it was sent.", false},
-     methods::fedprox,
-     all_largest},
-    {{"scaffold", "As fedavg, but each step is corrected by how clients differ.", false},
-     methods::scaffold,
-     all_largest},
-    {{"fedavg-smallest", "All clients train the model of the smallest capacity: the lower bound."},
-     methods::fedavg,
-     all_smallest},
+    of_parts("fedrolex", "Clients train a window of channels that rolls on every round.",
+             methods::fedrolex, runs::by_default, {"step", "overlap"}),
+    of_parts("heterofl", "Clients train the first channels, the same in every round.",
+             methods::heterofl, runs::by_default),
+    of_parts("federated-dropout",
+             "Clients train random channels; --seed-policy says who shares a set.",
+             methods::federated_dropout, runs::by_default, {"seed-policy", "untied-skips"}),
+    of_parts("fjord", "Clients train the first channels in widths that change with every step.",
+             methods::fjord, runs::if_asked, {"widths", "distillation", "alpha", "temperature"}),
+    of_parts("ensemble", "The server's model is made of small ones whose outputs are averaged.",
+             methods::ensemble, runs::if_asked, {"members", "member-by"}),
+    of_all_alike(
+        "feddrop",
+        "Channels are dropped by common thresholds; clients' chances follow their updates.",
+        methods::feddrop, all_largest, runs::if_asked, {"flops-ratio", "thresholds"}),
+    of_all_alike("unidrop",
+                 "As feddrop, but all channels of all clients have one and the same chance.",
+                 methods::unidrop, all_largest, runs::if_asked, {"flops-ratio", "thresholds"}),
+    of_all_alike("fedavg", "All clients train the model of the largest capacity: the upper bound.",
+                 methods::fedavg, all_largest, runs::by_default),
+    of_all_alike("fedprox", "As fedavg, but a client is held near the model that it was sent.",
+                 methods::fedprox, all_largest, runs::if_asked, {"proximal"}),
+    of_all_alike("scaffold", "As fedavg, but each step is corrected by how clients differ.",
+                 methods::scaffold, all_largest, runs::if_asked),
+    of_all_alike("fedavg-smallest",
+                 "All clients train the model of the smallest capacity: the lower bound.",
+                 methods::fedavg, all_smallest, runs::by_default),
 };
 
 }  // namespace

@@ -16,7 +16,7 @@ namespace {
 class ensemble_method : public method {
  public:
   ensemble_method(const options& settings, const architecture& net) : method(settings, net) {
-    members_.by = subfed::ensemble_members::assignment::per_round;
+    members_.by = settings.member_by;
     members_.count = settings.members;
     if (members_.count == 0) {
       const double share = smallest_capacity(settings).value() / settings.server_scale;

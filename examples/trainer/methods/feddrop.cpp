@@ -53,6 +53,7 @@ class dropping_client : public client_side {
     const narrowed_network narrow(*own.network, described_, subfed::within(kept, own.part));
     const at::Tensor loss = loss_of(narrow.network(), kept, samples);
     narrow.hand_gradients_over();
+    made(described_.work.count(kept));
     return loss;
   }
 
@@ -119,7 +120,7 @@ class feddrop_method : public unidrop_method {
     std::vector<subfed::keep_probabilities> keep;
     for (std::size_t c = 0; c < cohort.size(); ++c) {
       const turn& t = cohort[c];
-      keep.push_back(keep_of(t.who->number));
+      keep.push_back(keep_.try_emplace(t.who->number, constant()).first->second);
       updates.push_back(
           {t.part, values[c].tensors(), keep.back(), static_cast<double>(t.who->samples.size())});
     }
@@ -153,6 +154,11 @@ class feddrop_method : public unidrop_method {
       keep.assign({values.data_ptr<double>(), keep.values().size()});
       keep_.insert_or_assign(std::stoull(name.substr(name.find('.') + 1)), keep);
     }
+  }
+  std::optional<std::set<std::uint64_t>> remembered() const override {
+    std::set<std::uint64_t> out;
+    for (const auto& client : keep_) out.insert(client.first);
+    return out;
   }
 
  protected:

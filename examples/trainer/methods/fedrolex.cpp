@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: MIT
 /// FedRolex: a rolling window. [Rolex, Eq. 4; A.4]
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <subfed/schemes/rolling.hpp>
 
+#include "../failure.hpp"
 #include "list.hpp"
 
 namespace trainer::methods {
@@ -9,7 +13,18 @@ namespace {
 
 class fedrolex_method : public method {
  public:
-  using method::method;
+  fedrolex_method(const options& settings, const architecture& net) : method(settings, net) {
+    if (settings.overlap) return;
+    const auto stands = [&](subfed::group_id g) {
+      return settings.window_step % net.net[g].extent == 0;
+    };
+    if (std::all_of(net.stream.begin(), net.stream.end(), stands) &&
+        std::all_of(net.inner.begin(), net.inner.end(), stands)) {
+      throw failure(
+          fmt::format("With --step {} every window is in each round where it was in the first.",
+                      settings.window_step));
+    }
+  }
 
   subfed::index_set nodes(const subfed::site& where) const override {
     subfed::rolling window = subfed::rolling::paper();

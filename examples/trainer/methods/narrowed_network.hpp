@@ -17,7 +17,7 @@ class narrowed_network {
  public:
   /// `part` of what the client holds: see subfed::within().
   narrowed_network(const pre_resnet& own, const architecture& described, subfed::submodel part)
-      : own_(own), part_(std::move(part)), network_(described.channels(part_)) {
+      : own_(own), part_(std::move(part)), network_(described.channels(part_), own.norm()) {
     const host_copy whole(own.tensors());
     subfed::slice<float>(whole.tensors(), part_, network_.tensors());
     network_.to(own.tensors().front().device());

@@ -44,6 +44,9 @@ class ordered_client : public client_side {
   at::Tensor gradient(const turn& own, const batch& samples) override {
     const subfed::submodel width = width_of_step(own, samples.step);
     const bool widest = width.size() == own.part.size();
+    std::int64_t flops = widest || settings_.distillation ? own.flops_of_part : 0;
+    if (!widest) flops += flops_of(own, width);
+    made(flops);
     at::Tensor teacher;
     if (widest || settings_.distillation) {
       teacher = own.network->forward(samples.images, pass_of(own.part));
@@ -72,6 +75,15 @@ class ordered_client : public client_side {
       return subfed::index_set::prefix(where.extent, (std::min)(kept, where.extent));
     };
     return subfed::draw(subfed::local_model(own.part), first, own.key);
+  }
+
+  /// Multiply-adds of a width: as many nodes of the server's model cost as much.
+  std::int64_t flops_of(const turn& own, const subfed::submodel& width) const {
+    const auto as_many = [&](const subfed::site& where) {
+      return subfed::index_set::prefix(where.extent,
+                                       width.extent(described_.net.find_group(where.group)));
+    };
+    return described_.work.count(subfed::draw(described_.net, as_many, own.key));
   }
 
   /// Each convolution's result times 1 / p, as all clients of the trainer that hold a part have it.

@@ -100,6 +100,7 @@ class scaffold_method : public homogeneous_method {
     for (std::size_t t = 0; t < server_.size(); ++t) {
       server_[t].copy_(part(kept, "server", t));
     }
+    clients_.clear();
     for (std::uint64_t c = 0; c < static_cast<std::uint64_t>(settings().cohort.clients); ++c) {
       if (kept.find(fmt::format("client.{}.0", c)) == kept.end()) continue;
       tensor_list& control = clients_[c];
@@ -107,6 +108,11 @@ class scaffold_method : public homogeneous_method {
         control.push_back(part(kept, fmt::format("client.{}", c), t).clone());
       }
     }
+  }
+  std::optional<std::set<std::uint64_t>> remembered() const override {
+    std::set<std::uint64_t> out;
+    for (const auto& client : clients_) out.insert(client.first);
+    return out;
   }
 
  private:

@@ -50,6 +50,12 @@ class child_program {
     ended_ = true;
     return WIFEXITED(status_) ? WEXITSTATUS(status_) : -1;
   }
+  /// Sends a signal, and waits: the signal that ended it, or 0.
+  int end_by(int signal) {
+    if (!has_ended()) ::kill(process_, signal);
+    wait();
+    return WIFSIGNALED(status_) ? WTERMSIG(status_) : 0;
+  }
   /// SIGKILL: true when the program was still there.
   bool kill() {
     if (has_ended()) return false;

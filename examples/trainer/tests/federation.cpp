@@ -4,7 +4,9 @@
 #include "checkpoint.hpp"
 
 #include <cmath>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <set>
 #include <string>
 #include <subfed/philox.hpp>
@@ -95,10 +97,12 @@ std::vector<std::pair<std::string, trainer::options>> everything() {
   distilled.distillation = true;
   distilled.absent = trainer::absent_classes::minus_infinity;
   out.emplace_back("fjord", distilled);
-  trainer::options by_batch = small_settings();
-  by_batch.drop_by = trainer::thresholds::batch;
-  by_batch.absent = trainer::absent_classes::trained;
-  out.emplace_back("feddrop", by_batch);
+  trainer::options by_round = small_settings();
+  by_round.drop_by = trainer::thresholds::round;
+  by_round.cohort.cohort_rounds = 2;
+  by_round.norm = trainer::norm_kind::none;
+  by_round.absent = trainer::absent_classes::trained;
+  out.emplace_back("feddrop", by_round);
   trainer::options by_element = small_settings();
   by_element.weights = trainer::weight_rule::both;
   by_element.weights_by_element = true;
@@ -116,6 +120,7 @@ std::vector<std::pair<std::string, trainer::options>> everything() {
     with_step.divide_by = subfed::divisor::cohort;
     with_step.server_step = 1.5;
     with_step.cohort.capacities = subfed::assignment::redrawn;
+    with_step.untied_skips = rule == trainer::server_rule::yogi;
     out.emplace_back("federated-dropout", with_step);
   }
   return out;
@@ -189,10 +194,11 @@ DOCTEST_TEST_CASE("a checkpoint of another run is refused, and names what differ
   run("heterofl", settings);
   settings.resume = true;
   settings.identity = R"({"lr":0.05,"seed":2})";
-  DOCTEST_CHECK(message_of([&] { run("heterofl", settings); }) ==
-                (folder.path() / "heterofl.safetensors").string() +
-                    " was made with another --seed (1) than this run has (2); without --resume the "
-                    "run begins anew.");
+  DOCTEST_CHECK(
+      message_of([&] { run("heterofl", settings); }) ==
+      (folder.path() / "heterofl.safetensors").string() +
+          " was made with another --seed (1) than this run has (2); --overwrite instead of "
+          "--resume begins anew.");
   std::ofstream(folder.path() / "fedavg.safetensors") << "not a checkpoint";
   DOCTEST_CHECK_THROWS(run("fedavg", settings));
 }
@@ -268,6 +274,222 @@ DOCTEST_TEST_CASE("a checkpoint whose tensors do not fit is refused by name") {
     }
     DOCTEST_CHECK(kinds.size() >= 5);
   }
+}
+
+DOCTEST_TEST_CASE(
+    "a checkpoint with any value that no run writes is refused, and names the way out") {
+  const temporary_folder folder;
+  trainer::options settings = small_settings();
+  settings.rounds = 2;
+  settings.checkpoint_every = 2;
+  settings.out = folder.path().string();
+  settings.identity = R"({"rounds":2})";
+  settings.server = trainer::server_rule::adam;
+  settings.weights = trainer::weight_rule::both;
+  settings.weights_by_element = true;
+  run("scaffold", settings);
+  settings.resume = true;
+  const auto path = folder.path() / "scaffold.safetensors";
+  const trainer::checkpoint whole = trainer::load(path);
+  const auto refused = [&](const trainer::checkpoint& altered, const std::string& why) {
+    trainer::save(altered, path);
+    const std::string message = message_of([&] { run("scaffold", settings); });
+    DOCTEST_INFO(message);
+    DOCTEST_CHECK(message.starts_with(path.string() + " is damaged: "));
+    DOCTEST_CHECK(message.ends_with("; without the file the method begins anew."));
+    DOCTEST_CHECK(message.find(why) != std::string::npos);
+  };
+  std::set<std::string> kinds;
+  for (const auto& [name, tensor] : whole.tensors) {
+    if (!kinds.insert(name.substr(0, name.find_first_of(".0123456789"))).second) continue;
+    DOCTEST_INFO(name);
+    trainer::checkpoint altered = whole;
+    altered.tensors.erase(name);
+    refused(altered, "");
+    altered = whole;
+    altered.tensors[name] =
+        tensor.to(tensor.scalar_type() == at::kFloat ? at::kDouble : at::kFloat);
+    refused(altered, name.substr(name.rfind('.') + 1));
+    altered = whole;
+    altered.tensors[name + "0"] = tensor;
+    refused(altered, "which this run would not write");
+  }
+  const auto with = [&](const std::string& name, auto change) {
+    trainer::checkpoint altered = whole;
+    at::Tensor& tensor = altered.tensors.at(name);
+    tensor = tensor.clone();
+    change(tensor);
+    return altered;
+  };
+  std::string first;  // of the clients that were asked
+  for (const auto& [name, tensor] : whole.tensors) {
+    if (first.empty() && name.starts_with("server.rounds.")) first = name.substr(14);
+  }
+  for (const double rounds : {-5.0, 0.0, 0.5, 3.0, 1e300, std::nan("")}) {
+    const std::string name = "server.rounds." + first;
+    refused(with(name, [&](at::Tensor& t) { t.fill_(rounds); }), name);
+  }
+  for (const int count : {-1, 3}) {
+    const std::string name = "server.updates." + first + ".0";
+    refused(with(name, [&](at::Tensor& t) { t[0] = count; }), name);
+  }
+  refused(with("optimizer.second.0", [](at::Tensor& t) { t[0] = -1e-9; }), "negative");
+  trainer::checkpoint altered = whole;
+  for (const auto& [name, tensor] : whole.tensors) {  // one client's control
+    if (name.starts_with("method.client." + first + ".")) altered.tensors.erase(name);
+  }
+  refused(altered, "of client " + first + " is missing");
+  for (const char* text : {"identity", "progress"}) {
+    for (const char* value : {"", "5", "[]", "{", "{\"rounds\":1,\"rounds\":2}"}) {
+      altered = whole;
+      altered.texts[text] = value;
+      refused(altered, "");
+    }
+  }
+  altered = whole;
+  altered.texts["more"] = "x";
+  refused(altered, "a text \"more\"");
+  altered = whole;
+  altered.texts["identity"] = R"({"rounds":1})";
+  refused(altered, "2 rounds are behind it, but it was to have 1");
+  for (const char* text : {"identity", "progress", "data", "config"}) {
+    altered = whole;
+    altered.texts.erase(text);
+    trainer::save(altered, path);
+    DOCTEST_CHECK(message_of([&] { run("scaffold", settings); }) ==
+                  path.string() + " is no checkpoint of this program.");
+  }
+
+  // Any bit.
+  trainer::save(whole, path);
+  run("scaffold", settings);
+  std::ifstream in(path, std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  for (const std::size_t from_end : {1u, 1000u, 100000u, 300000u}) {
+    const std::size_t at = bytes.size() - from_end;
+    std::string flipped = bytes;
+    flipped[at] = static_cast<char>(flipped[at] ^ 4);
+    std::ofstream(path, std::ios::binary) << flipped;
+    DOCTEST_CHECK(message_of([&] { run("scaffold", settings); }) ==
+                  path.string() +
+                      " is damaged: its checksum is another; without the file the "
+                      "method begins anew.");
+  }
+}
+
+DOCTEST_TEST_CASE("a run may get longer or shorter where its past stays the same") {
+  const temporary_folder folder;
+  const auto identity = [](const trainer::options& o) {
+    const char* schedule = o.schedule == trainer::lr_schedule::constant ? "constant"
+                           : o.schedule == trainer::lr_schedule::cosine ? "cosine"
+                                                                        : "step";
+    return "{\"rounds\":" + std::to_string(o.rounds) + ",\"lr\":" + std::to_string(o.lr) +
+           ",\"lr-schedule\":\"" + schedule + "\",\"decay-at\":\"" +
+           std::to_string(o.decay_at.at(0)) + "\",\"seed\":1}";
+  };
+  trainer::options settings = small_settings();
+  settings.schedule = trainer::lr_schedule::constant;
+  settings.rounds = 6;
+  settings.eval_every = 4;
+  const auto straight = run("fedrolex", settings);
+  settings.out = folder.path().string();
+  settings.checkpoint_every = 100;
+  for (const std::int64_t first : {3, 4, 5}) {  // with an evaluation for the end, and in any case
+    trainer::options shorter = settings;
+    shorter.rounds = first;
+    shorter.identity = identity(shorter);
+    run("fedrolex", shorter);
+    trainer::options longer = settings;
+    longer.resume = true;
+    longer.identity = identity(longer);
+    check_same(straight, run("fedrolex", longer));
+    std::filesystem::remove(folder.path() / "fedrolex.safetensors");
+  }
+
+  // Cut short: the evaluation of the new end is made.
+  trainer::options stopped = settings;
+  stopped.checkpoint_every = 3;
+  stopped.identity = identity(stopped);
+  struct stop {};
+  trainer::pool pool(2, trainer::settle_thread);
+  const auto& fedrolex = trainer::find_method("fedrolex");
+  try {
+    trainer::run(fedrolex, stopped, small_federation(stopped), pool,
+                 [](const trainer::round_report& r) {
+                   if (r.round == 3) throw stop{};
+                 });
+  } catch (const stop&) {
+  }
+  trainer::options to_three = settings;
+  to_three.rounds = 3;
+  const trainer::options as_given = to_three;
+  to_three.resume = true;
+  to_three.identity = identity(to_three);
+  check_same(run("fedrolex",
+                 [&] {
+                   trainer::options o = as_given;
+                   o.checkpoint_every = 0;
+                   return o;
+                 }()),
+             run("fedrolex", to_three));
+
+  // Another past, or more of it than there is to be.
+  const auto message = [&](trainer::options o) {
+    o.resume = true;
+    o.identity = identity(o);
+    return message_of([&] { run("fedrolex", o); });
+  };
+  trainer::options other = to_three;
+  other.rounds = 2;
+  DOCTEST_CHECK(message(other).ends_with("has 3 rounds behind it, but --rounds is 2."));
+  other = to_three;
+  other.lr = 0.1;
+  DOCTEST_CHECK(message(other).find("another --lr (0.05) than this run has (0.1), by --lr-schedule "
+                                    "constant: round 1 of 3, which is behind it, had the learning "
+                                    "rate 0.05 and would have 0.1; --overwrite") !=
+                std::string::npos);
+  other = to_three;
+  other.rounds = 6;
+  other.schedule = trainer::lr_schedule::step;  // from the fourth round on
+  DOCTEST_CHECK(message(other) == "(no failure)");
+  other.rounds = 60;
+  DOCTEST_CHECK(message(other).find("has 6 rounds behind it") == std::string::npos);
+  DOCTEST_CHECK(message(other).find("another --rounds (6) than this run has (60), by "
+                                    "--lr-schedule step: round 4 of 6,") != std::string::npos);
+  other.schedule = trainer::lr_schedule::cosine;
+  other.rounds = 6;
+  DOCTEST_CHECK(message(other).find("another --lr-schedule (\"step\") than this run has "
+                                    "(\"cosine\")") != std::string::npos);
+}
+
+DOCTEST_TEST_CASE(
+    "costs are what was computed: mini-batches' parts, widths, and the teacher's passes") {
+  trainer::options settings = small_settings();
+  settings.rounds = 2;
+  const auto whole = run("fedavg", settings);
+  settings.drop_by = trainer::thresholds::batch;
+  settings.flops_ratio = 0.5;
+  const auto by_batch = run("unidrop", settings);
+  DOCTEST_CHECK(by_batch.each.parameters == whole.each.parameters);  // all of it is sent
+  DOCTEST_CHECK(by_batch.each.flops == doctest::Approx(0.5 * whole.each.flops).epsilon(0.15));
+  settings.drop_by = trainer::thresholds::round;
+  const auto by_round = run("unidrop", settings);
+  DOCTEST_CHECK(by_round.each.parameters < 0.8 * whole.each.parameters);
+
+  // Everybody has capacity 1; widths 1/2 and 1, each drawn in half of the steps.
+  settings.cohort.mix.classes = {{1.0, 1}};
+  settings.widths = {0.5, 1.0};
+  settings.rounds = 4;
+  const auto narrow = trainer::describe(trainer::narrowed(trainer::full_size(), 0.5));
+  const auto half = static_cast<double>(narrow.work.count(subfed::submodel::full(narrow.net)));
+  const auto fjord = run("fjord", settings);
+  const double share = (whole.each.flops - fjord.each.flops) / (whole.each.flops - half);
+  DOCTEST_CHECK(share > 0.2);  // of the images in steps of width 1/2
+  DOCTEST_CHECK(share < 0.8);
+  settings.distillation = true;
+  const auto distilled = run("fjord", settings);
+  DOCTEST_CHECK(distilled.each.flops ==
+                doctest::Approx(whole.each.flops + share * half).epsilon(1e-6));
 }
 
 DOCTEST_TEST_CASE("easy images are learnt") {

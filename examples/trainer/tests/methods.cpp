@@ -238,6 +238,40 @@ DOCTEST_TEST_CASE("FedDrop's probabilities part, within the budget") {
   DOCTEST_CHECK(parted);
 }
 
+DOCTEST_TEST_CASE("a client of an ensemble keeps its member where it is to") {
+  trainer::options settings = all_of_capacity_1();
+  settings.members = 4;
+  settings.cohort.participation = 1;
+  for (const auto by : {subfed::ensemble_members::assignment::per_client,
+                        subfed::ensemble_members::assignment::by_number,
+                        subfed::ensemble_members::assignment::per_round}) {
+    settings.member_by = by;
+    small_run run("ensemble", settings);
+    run.rounds(1);
+    const subfed::group_id group = run.central->described().stream[0];
+    std::vector<subfed::index_set> first, later;
+    for (const trainer::turn& t : run.turns) first.push_back(t.part[group]);
+    run.rounds(4);  // rounds 0 .. 3 again; the last is 3
+    for (const trainer::turn& t : run.turns) later.push_back(t.part[group]);
+    const bool keeps = by != subfed::ensemble_members::assignment::per_round;
+    DOCTEST_CHECK((first == later) == keeps);
+    if (by != subfed::ensemble_members::assignment::by_number) continue;
+    DOCTEST_CHECK(first[5] == first[1]);
+    DOCTEST_CHECK(first[1][0] == 8);
+  }
+}
+
+DOCTEST_TEST_CASE("a step of the window that leaves every window where it is is refused") {
+  trainer::options settings = all_of_capacity_1();
+  settings.window_step = 64;
+  DOCTEST_CHECK_THROWS(small_run("fedrolex", settings));
+  settings.window_step = 32;  // moves those of 64 channels
+  DOCTEST_CHECK_NOTHROW(small_run("fedrolex", settings));
+  settings.window_step = 64;
+  settings.overlap = 0.5;
+  DOCTEST_CHECK_NOTHROW(small_run("fedrolex", settings));
+}
+
 DOCTEST_TEST_CASE("what a mini-batch drops is not trained by it") {
   // One batch a round: what its thresholds drop keeps its values but for weight decay, which is off.
   trainer::options settings = all_of_capacity_1();

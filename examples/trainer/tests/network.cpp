@@ -125,6 +125,63 @@ DOCTEST_TEST_CASE("module and description agree on names, order and shapes") {
       "says block2.conv1.weight (64, 32, 3, 3).");
 }
 
+DOCTEST_TEST_CASE(
+    "without batch norm convolutions have biases, and clients' networks are parts too") {
+  const auto none = trainer::norm_kind::none;
+  for (const subfed::capacity share : {1.0, 0.5, 0.0625}) {
+    const auto channels = trainer::narrowed(trainer::full_size(), share);
+    DOCTEST_CHECK_NOTHROW(trainer::check_match(pre_resnet(channels, none),
+                                               trainer::describe(channels, {.norm = none})));
+  }
+  const torch::NoGradGuard no_grad;
+  const architecture net = trainer::describe(trainer::full_size(), {.norm = none});
+  DOCTEST_CHECK(net.net.size() == trainer::describe(trainer::full_size()).net.size() -
+                                      2 * (32 + 32 + 32 + 64 + 64) + 32 + 2 * 32 + 3 * 64);
+  pre_resnet whole(trainer::full_size(), none);
+  trainer::start(whole, 1);
+  torch::manual_seed(1);
+  for (const auto& named : whole.named_parameters()) {
+    if (named.value().dim() == 1) named.value().add_(at::randn_like(named.value()) * 0.3);
+  }
+  const subfed::submodel part = drawn(net, "federated-dropout", {.seed = 4, .capacity = 0.5});
+  pre_resnet own(net.channels(part), none);
+  const auto globals = whole.tensors();
+  subfed::slice<float>(globals, part, own.tensors());
+  // What is not held is 0 in a copy of the whole: its channels are then 0 everywhere.
+  pre_resnet masked(trainer::full_size(), none);
+  for (const at::Tensor& t : masked.tensors()) t.zero_();
+  subfed::scatter<float>(own.tensors(), part, masked.tensors());
+  const at::Tensor x = images(5);
+  DOCTEST_CHECK(at::allclose(own.forward(x, {}), masked.forward(x, {}), 1e-4, 1e-5));
+  // Nothing hides a factor on activations.
+  DOCTEST_CHECK(!at::allclose(own.forward(x, {trainer::norm_mode::batch, nullptr, 2}),
+                              own.forward(x, {}), 1e-2, 1e-2));
+}
+
+DOCTEST_TEST_CASE("an untied skip draws its two ends apart, in a whole model that is the same") {
+  const architecture tied = trainer::describe(trainer::full_size());
+  const architecture untied =
+      trainer::describe(trainer::full_size(), {.skips = trainer::skips::untied});
+  DOCTEST_CHECK_NOTHROW(trainer::check_match(pre_resnet(trainer::full_size()), untied));
+  DOCTEST_CHECK(untied.net.size() == tied.net.size());
+  const auto result = untied.net.find_group("result1");
+  const auto uses = [&](const char* name, std::size_t d) {
+    return untied.net[untied.net.find_tensor(name)].dimensions[d].parts()[0].group;
+  };
+  DOCTEST_CHECK(uses("conv1.weight", 0) == untied.stream[0].number());
+  DOCTEST_CHECK(uses("block1.conv1.weight", 1) == untied.stream[0].number());
+  DOCTEST_CHECK(uses("block1.conv2.weight", 0) == result.number());
+  DOCTEST_CHECK(uses("block2.conv1.weight", 1) == result.number());
+  DOCTEST_CHECK(uses("block2.shortcut.weight", 1) == result.number());
+  const subfed::draw_key key{.seed = 4, .round = 2, .client = 3, .capacity = 0.25};
+  const subfed::submodel random = drawn(untied, "federated-dropout", key);
+  DOCTEST_CHECK(!(random[untied.stream[0]] == random[result]));
+  DOCTEST_CHECK(random.extent(untied.stream[0]) == random.extent(result));
+  DOCTEST_CHECK(random[untied.stream[0]] == drawn(tied, "federated-dropout", key)[tied.stream[0]]);
+  const subfed::submodel rolled = drawn(untied, "fedrolex", key);
+  DOCTEST_CHECK(rolled[untied.stream[0]] == rolled[result]);
+}
+
 DOCTEST_TEST_CASE("a client's network computes what the masked whole network computes") {
   const whole_network whole;
   const torch::NoGradGuard no_grad;

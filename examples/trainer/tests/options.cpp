@@ -14,7 +14,14 @@
 namespace {
 
 const trainer::method_name known[] = {
-    {"fedrolex", "Rolls."}, {"heterofl", "Stays."}, {"fjord", "Nests."}};
+    {"fedrolex", "Rolls.", true, true, {"step", "overlap", "members", "member-by"}},
+    {"heterofl",
+     "Stays.",
+     true,
+     true,
+     {"seed-policy", "untied-skips", "flops-ratio", "thresholds", "proximal"}},
+    {"fjord", "Nests.", true, true, {"widths", "distillation", "alpha", "temperature"}},
+    {"fedavg", "Cuts nothing.", false, false}};
 
 trainer::options parsed(std::vector<const char*> arguments) {
   arguments.insert(arguments.begin(), "subfed_trainer");
@@ -49,7 +56,7 @@ std::string file_refused(const std::string& text) {
 
 /// Each option, none with its standard value.
 const std::vector<const char*> all_options = {"--method",
-                                              "fjord, heterofl",
+                                              "fjord, heterofl, fedrolex",
                                               "--clients",
                                               "40",
                                               "--participation",
@@ -57,12 +64,18 @@ const std::vector<const char*> all_options = {"--method",
                                               "--capacity-mix",
                                               "1:0.1, 1/16:0.9",
                                               "--redraw-capacities",
+                                              "--cohort-rounds",
+                                              "2",
                                               "--server-scale",
                                               "1.25",
                                               "--dirichlet",
                                               "0.1",
+                                              "--dirichlet-split",
+                                              "class",
                                               "--samples",
                                               "33",
+                                              "--norm",
+                                              "none",
                                               "--rounds",
                                               "7",
                                               "--local-epochs",
@@ -71,8 +84,6 @@ const std::vector<const char*> all_options = {"--method",
                                               "9",
                                               "--lr",
                                               "0.012345678901234567",
-                                              "--lr-schedule",
-                                              "cosine",
                                               "--decay-at",
                                               "0.1, 0.30000000000000004",
                                               "--momentum",
@@ -99,6 +110,9 @@ const std::vector<const char*> all_options = {"--method",
                                               "0.25",
                                               "--seed-policy",
                                               "pool:12",
+                                              "--untied-skips",
+                                              "--member-by",
+                                              "client",
                                               "--members",
                                               "5",
                                               "--widths",
@@ -111,7 +125,7 @@ const std::vector<const char*> all_options = {"--method",
                                               "--flops-ratio",
                                               "0.625",
                                               "--thresholds",
-                                              "batch",
+                                              "round",
                                               "--proximal",
                                               "0.01",
                                               "--eval-every",
@@ -167,13 +181,20 @@ TEST_CASE("the defaults are the protocol of the paper") {
   CHECK(o.weight_decay == 5e-4);
   CHECK(o.decay_at == std::vector<double>{0.5, 0.75});
   CHECK(o.widths.empty());
+  CHECK(o.norm == trainer::norm_kind::batch);
+  CHECK(o.drop_by == trainer::thresholds::batch);
+  CHECK(o.cohort.cohort_rounds == 1);
+  CHECK(o.member_by == subfed::ensemble_members::assignment::per_round);
+  CHECK_FALSE(o.split_by_class);
+  CHECK_FALSE(o.untied_skips);
+  CHECK(o.notes.empty());
   CHECK(o.seed() == 1);
   CHECK(o.methods == std::vector<std::string>{"fedrolex", "heterofl", "fjord"});
 }
 
 TEST_CASE("each option reaches its place") {
   const trainer::options o = parsed(all_options);
-  CHECK(o.methods == std::vector<std::string>{"fjord", "heterofl"});
+  CHECK(o.methods == std::vector<std::string>{"fjord", "heterofl", "fedrolex"});
   CHECK(o.cohort.clients == 40);
   CHECK(o.cohort.participation == 0.3);
   CHECK(o.mix == "1:0.1,1/16:0.9");
@@ -188,7 +209,11 @@ TEST_CASE("each option reaches its place") {
   CHECK(o.local_epochs == 3);
   CHECK(o.batch == 9);
   CHECK(o.lr == 0.012345678901234567);
-  CHECK(o.schedule == trainer::lr_schedule::cosine);
+  CHECK(o.cohort.cohort_rounds == 2);
+  CHECK(o.split_by_class);
+  CHECK(o.norm == trainer::norm_kind::none);
+  CHECK(o.untied_skips);
+  CHECK(o.member_by == subfed::ensemble_members::assignment::per_client);
   CHECK(o.decay_at == std::vector<double>{0.1, 0.30000000000000004});
   CHECK(o.momentum == 0.5);
   CHECK(o.weight_decay == 1e-7);
@@ -210,7 +235,7 @@ TEST_CASE("each option reaches its place") {
   CHECK(o.distilled.alpha == 0.5);
   CHECK(o.distilled.temperature == 3);
   CHECK(o.flops_ratio == 0.625);
-  CHECK(o.drop_by == trainer::thresholds::batch);
+  CHECK(o.drop_by == trainer::thresholds::round);
   CHECK(o.proximal == 0.01);
   CHECK(o.eval_every == 4);
   CHECK(o.checkpoint_every == 0);
@@ -226,6 +251,15 @@ TEST_CASE("words stand for what they say") {
   using trainer::weight_rule;
   CHECK(parsed({"--lr-schedule", "constant"}).schedule == trainer::lr_schedule::constant);
   CHECK(parsed({"--lr-schedule", "step"}).schedule == trainer::lr_schedule::step);
+  CHECK(parsed({"--lr-schedule", "cosine"}).schedule == trainer::lr_schedule::cosine);
+  CHECK(parsed({"--decay-at", "rolex"}).decay_at == std::vector<double>{0.32, 0.6});
+  CHECK(parsed({"--member-by", "round"}).member_by ==
+        subfed::ensemble_members::assignment::per_round);
+  CHECK(parsed({"--member-by", "number"}).member_by ==
+        subfed::ensemble_members::assignment::by_number);
+  CHECK_FALSE(parsed({"--dirichlet", "1", "--dirichlet-split", "client"}).split_by_class);
+  CHECK(parsed({"--norm", "batch"}).norm == trainer::norm_kind::batch);
+  CHECK(parsed({"--overwrite"}).overwrite);
   CHECK(parsed({"--absent-logits", "zero"}).absent == trainer::absent_classes::zero);
   CHECK(parsed({"--absent-logits", "trained"}).absent == trainer::absent_classes::trained);
   CHECK(parsed({"--average", "holders"}).divide_by == subfed::divisor::holders);
@@ -272,8 +306,8 @@ TEST_CASE("what cannot be meant is refused") {
   CHECK(refused({"--participation", "nan"}).starts_with("--participation is nan"));
   CHECK(refused({"--participation", "0.001"}) ==
         "subfed: cohort_model: a participation of 0.001 asks none of 100 clients");
-  CHECK(refused({"--method", "fedavg"}) ==
-        "There is no method \"fedavg\"; the methods are fedrolex, heterofl, fjord.");
+  CHECK(refused({"--method", "fedsome"}) ==
+        "There is no method \"fedsome\"; the methods are fedrolex, heterofl, fjord, fedavg.");
   CHECK(refused({"--method", "heterofl,heterofl"}) == "The method \"heterofl\" is given twice.");
   CHECK(refused({"--methods", "heterofl"}).find("--methods") != std::string::npos);
   CHECK(refused({"--rounds", "ten"}).find("--rounds") != std::string::npos);
@@ -297,37 +331,49 @@ TEST_CASE("what cannot be meant is refused") {
 TEST_CASE("each number has its range") {
   struct range {
     const char* option;
-    std::vector<const char*> within, outside;
+    std::vector<const char*> within, outside, beside = {};
   };
-  const range ranges[] = {{"--clients", {"10", "1000000"}, {"0", "-1", "1000001"}},
-                          {"--server-scale", {"1", "2.5"}, {"0.99", "nan", "inf"}},
-                          {"--labels", {"1", "10"}, {"0", "11"}},
-                          {"--dirichlet", {"1e-9", "1e9"}, {"0", "-1", "nan", "inf"}},
-                          {"--samples", {"1"}, {"0"}},
-                          {"--rounds", {"1", "10000000"}, {"0", "10000001"}},
-                          {"--local-epochs", {"1"}, {"0"}},
-                          {"--batch", {"1"}, {"0"}},
-                          {"--lr", {"1e-9"}, {"0", "-1", "nan", "inf"}},
-                          {"--decay-at", {"0", "1", ""}, {"-0.1", "1.1", "nan"}},
-                          {"--momentum", {"0", "0.99"}, {"-0.1", "1", "nan"}},
-                          {"--weight-decay", {"0"}, {"-1", "nan", "inf"}},
-                          {"--server-step", {"0.1", "2"}, {"0", "-1", "nan", "inf"}},
-                          {"--server-lr", {"0", "0.1"}, {"-1", "nan", "inf"}},
-                          {"--server-momentum", {"0"}, {"-0.1", "1", "nan"}},
-                          {"--overlap", {"0", "1"}, {"-0.1", "1.1", "nan"}},
-                          {"--members", {"0", "3"}, {"-1"}},
-                          {"--flops-ratio", {"0.1", "1"}, {"0", "1.1", "nan"}},
-                          {"--proximal", {"0", "3"}, {"-1", "nan", "inf"}},
-                          {"--eval-every", {"1"}, {"0"}},
-                          {"--checkpoint-every", {"0", "1"}, {"-1"}},
-                          {"--seed", {"0"}, {"-1", "1.5"}},
-                          {"--threads", {"1", "1024"}, {"0", "1025"}}};
+  const range ranges[] = {
+      {"--clients", {"10", "1000000"}, {"0", "-1", "1000001"}},
+      {"--server-scale", {"1", "2.5"}, {"0.99", "nan", "inf"}},
+      {"--labels", {"1", "10"}, {"0", "11"}},
+      {"--dirichlet", {"1e-9", "1e9"}, {"0", "-1", "nan", "inf"}},
+      {"--samples", {"1"}, {"0"}},
+      {"--rounds",
+       {"1", "10000000"},
+       {"0", "10000001", "9223372036854775808", "-99999999999999999999"}},
+      {"--local-epochs", {"1"}, {"0"}},
+      {"--batch", {"1"}, {"0"}},
+      {"--lr", {"1e-9"}, {"0", "-1", "nan", "inf"}},
+      {"--decay-at", {"0", "1", ""}, {"-0.1", "1.1", "nan"}},
+      {"--momentum", {"0", "0.99"}, {"-0.1", "1", "nan"}},
+      {"--weight-decay", {"0"}, {"-1", "nan", "inf"}},
+      {"--server-step", {"0.1", "2"}, {"0", "-1", "nan", "inf"}},
+      {"--server-lr", {"0", "0.1"}, {"-1", "nan", "inf"}, {"--server-optimizer", "sgd"}},
+      {"--server-momentum", {"0"}, {"-0.1", "1", "nan"}, {"--server-optimizer", "yogi"}},
+      {"--step", {"1", "-3"}, {"0", "1.5", "9223372036854775808"}},
+      {"--cohort-rounds", {"1", "9"}, {"0", "-1"}},
+      {"--overlap", {"0", "1"}, {"-0.1", "1.1", "nan"}},
+      {"--members", {"0", "3"}, {"-1"}},
+      {"--flops-ratio", {"0.1", "1"}, {"0", "1.1", "nan"}},
+      {"--proximal", {"0", "3"}, {"-1", "nan", "inf"}},
+      {"--eval-every", {"1"}, {"0"}},
+      {"--checkpoint-every", {"0", "1"}, {"-1"}},
+      {"--seed",
+       {"0", "18446744073709551615"},
+       {"-1", "1.5", "18446744073709551616", "1e3", "0x10", ""}},
+      {"--threads", {"1", "1024"}, {"0", "1025"}}};
   for (const range& r : ranges) {
     CAPTURE(r.option);
-    for (const char* value : r.within) CHECK(refused({r.option, value}) == "(no failure)");
+    const auto with = [&](const char* value) {
+      std::vector<const char*> out = r.beside;
+      out.insert(out.end(), {r.option, value});
+      return out;
+    };
+    for (const char* value : r.within) CHECK(refused(with(value)) == "(no failure)");
     for (const char* value : r.outside) {
       CAPTURE(value);
-      CHECK(refused({r.option, value}).find(r.option) != std::string::npos);
+      CHECK(refused(with(value)).find(r.option) != std::string::npos);
     }
   }
   for (const char* value : {"-0.1", "1.1", "nan"}) {
@@ -355,6 +401,66 @@ TEST_CASE("options that exclude or need another say so") {
     CHECK(refused({"--weight-each", "element", "--weighting", "both", option, value})
               .starts_with("--weight-each element divides by"));
   }
+}
+
+TEST_CASE("an option that would be without effect is refused, by what it is for") {
+  const auto without = [](std::vector<const char*> arguments) {
+    const std::string option = arguments[arguments.size() - 2];
+    const std::string message = refused(arguments), begin = option + " would be without effect: ";
+    CAPTURE(message);
+    CHECK(message.starts_with(begin));
+    return message.starts_with(begin) ? message.substr(begin.size()) : "";
+  };
+  CHECK(without({"--method", "heterofl", "--step", "3"}) ==
+        "it is for fedrolex, and --method is heterofl.");
+  CHECK(without({"--method", "fedrolex,fjord", "--proximal", "3"}) ==
+        "it is for heterofl, and --method is fedrolex,fjord.");
+  for (const auto& [option, value] : {std::pair("--overlap", "0.5"),
+                                      {"--members", "2"},
+                                      {"--member-by", "client"},
+                                      {"--seed-policy", "client"},
+                                      {"--flops-ratio", "0.25"},
+                                      {"--thresholds", "round"},
+                                      {"--widths", "1"},
+                                      {"--server-scale", "2"}}) {
+    CHECK(without({"--method", "fedavg", option, value}).ends_with("--method is fedavg."));
+  }
+  for (const char* flag : {"--distillation", "--untied-skips", "--redraw-capacities"}) {
+    CHECK(refused({"--method", "fedavg", flag}).starts_with(std::string(flag) + " would be"));
+  }
+  CHECK(without({"--lr-schedule", "cosine", "--decay-at", "0.5"}) ==
+        "it goes with --lr-schedule step.");
+  CHECK(without({"--server-lr", "0.5"}) == "it goes with a --server-optimizer.");
+  CHECK(without({"--server-momentum", "0.5"}) ==
+        "it goes with --server-optimizer sgd, adam or yogi.");
+  CHECK(without({"--server-optimizer", "adagrad", "--server-momentum", "0.5"}) ==
+        "it goes with --server-optimizer sgd, adam or yogi.");
+  CHECK(without({"--dirichlet-split", "class"}) == "it goes with --dirichlet.");
+  CHECK(without({"--labels", "10", "--absent-logits", "trained"}) ==
+        "with --labels 10 no client lacks a label.");
+  CHECK(refused({"--capacity-mix", "1/2", "--redraw-capacities"}) ==
+        "--redraw-capacities would be without effect: the mix has one capacity.");
+  CHECK(refused({"--resume", "--overwrite"}) == "--resume and --overwrite exclude each other.");
+
+  // What a file has is said, unless it is what it would be anyway.
+  const configuration file(
+      R"({"method": "fedavg", "step": 3, "proximal": 0.1, "decay-at": "0.1"})");
+  const trainer::options o = parsed({"--config", file.path(), "--lr-schedule", "constant"});
+  CHECK(o.notes ==
+        std::vector<std::string>{
+            std::string(file.path()) + ": \"decay-at\" is without effect: it goes with "
+                                       "--lr-schedule step.",
+            std::string(file.path()) + ": \"step\" is without effect: it is for fedrolex, "
+                                       "and --method is fedavg."});
+  CHECK(o.config.find("\"step\"") == std::string::npos);
+  CHECK(o.config.find("\"decay-at\"") == std::string::npos);
+}
+
+TEST_CASE("a text that a configuration cannot hold is refused") {
+  CHECK(refused({"--out", "a\xff"}) ==
+        "--out is no UTF-8 text, so that the configuration of the run cannot hold it.");
+  CHECK(refused({"--data", "\xc3("}).starts_with("--data is no UTF-8 text"));
+  CHECK(parsed({"--out", "\xc3\xa4"}).out == "\xc3\xa4");
 }
 
 TEST_CASE("a run is made again from its configuration") {
@@ -401,7 +507,7 @@ TEST_CASE("a configuration has each option that is in force, numbers as numbers"
     CHECK(all.find("\n  \"" + word.substr(2) + "\": ") != std::string::npos);
   }
   CHECK(all.find("\"labels\"") == std::string::npos);
-  CHECK(all.find("\"step\"") == std::string::npos);
+  CHECK(all.find("\"step\":") == std::string::npos);
   CHECK(all.find("\"lr\": 0.012345678901234567,") != std::string::npos);
   CHECK(all.find("\"seed\": 18446744073709551615,") != std::string::npos);
   CHECK(all.find("\"redraw-capacities\": true,") != std::string::npos);
@@ -411,13 +517,14 @@ TEST_CASE("an identity tells runs with other results apart, and no others") {
   const std::string identity = parsed({}).identity;
   CHECK(identity.find('\n') == std::string::npos);
   const std::vector<const char*> same[] = {
-      {"--method", "fjord"}, {"--resume"},         {"--checkpoint-every", "3"},
-      {"--threads", "5"},    {"--data", "x"},      {"--out", "x"},
+      {"--method", "fjord"}, {"--resume"},         {"--checkpoint-every", "3"},  {"--threads", "5"},
+      {"--data", "x"},       {"--out", "x"},       {"--eval-every", "3"},        {"--overwrite"},
       {"--lr", "0.050"},     {"--clients", "100"}, {"--capacity-mix", "uniform"}};
   for (const auto& line : same) CHECK(parsed(line).identity == identity);
   const std::vector<const char*> others[] = {
-      {"--eval-every", "3"}, {"--device", "cuda"}, {"--seed", "2"},   {"--lr", "0.051"},
-      {"--dirichlet", "1"},  {"--overlap", "1"},   {"--distillation"}};
+      {"--norm", "none"}, {"--device", "cuda"},     {"--seed", "2"},
+      {"--lr", "0.051"},  {"--dirichlet", "1"},     {"--overlap", "1"},
+      {"--distillation"}, {"--cohort-rounds", "2"}, {"--rounds", "5"}};
   for (const auto& line : others) CHECK(parsed(line).identity != identity);
   CHECK(parsed({"--capacity-mix", "1, 1/2"}).identity ==
         parsed({"--capacity-mix", "1,1/2"}).identity);
@@ -452,6 +559,8 @@ TEST_CASE("a file that cannot be meant is refused by its name and key") {
   CHECK(file_refused("").starts_with("FILE is no JSON: "));
   CHECK(file_refused("{\"rounds\": 5").starts_with("FILE is no JSON: "));
   CHECK(file_refused("{\"lr\": 1e999}").starts_with("FILE is no JSON: "));
+  CHECK(file_refused("{\"rounds\": 5, \"rounds\": 6}") ==
+        "FILE: the key \"rounds\" is there twice.");
   CHECK(file_refused("[5]") == "FILE is no JSON object.");
   for (const char* key : {"round", "methods", "config", "help", "resume", "--rounds", ""}) {
     CHECK(file_refused("{\"" + std::string(key) + "\": 5}") ==

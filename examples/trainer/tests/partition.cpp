@@ -169,6 +169,67 @@ TEST_CASE("counts of labels have the mean and the variance of a Dirichlet mixtur
   }
 }
 
+TEST_CASE("labels split over clients go to one client each sample, and leave none without") {
+  const auto labels = labels_of(100);
+  for (const double alpha : {1e-320, 0.05, 0.5, 50.0}) {
+    CAPTURE(alpha);
+    trainer::partition_plan plan = dirichlet_plan(alpha, 20, 40);
+    plan.by_class = true;
+    std::set<std::int64_t> given;
+    std::vector<double> of_label(10, 0.0);
+    std::size_t total = 0, most = 0, least = 1000;
+    for (const trainer::client& c : trainer::partition(labels, plan)) {
+      given.insert(c.samples.begin(), c.samples.end());
+      total += c.samples.size();
+      most = (std::max)(most, c.samples.size());
+      least = (std::min)(least, c.samples.size());
+      const auto own = counts(c, labels);
+      for (std::size_t k = 0; k < 10; ++k) {
+        of_label[k] += own[k];
+        const bool is_listed =
+            std::count(c.labels.begin(), c.labels.end(), static_cast<std::int64_t>(k)) == 1;
+        CHECK(is_listed == (own[k] > 0));
+      }
+    }
+    CHECK(given.size() == total);
+    CHECK(total == 800);  // 40 a client on average
+    CHECK(of_label == std::vector<double>(10, 80));
+    CHECK(least >= 1);
+    CHECK(most > 40);  // sizes differ
+  }
+  trainer::partition_plan all = dirichlet_plan(0.5, 20, std::int64_t{1} << 62);
+  all.by_class = true;
+  std::size_t total = 0;
+  for (const trainer::client& c : trainer::partition(labels, all)) total += c.samples.size();
+  CHECK(total == labels.size());
+  all.clients = 1001;
+  CHECK(message_of([&] { trainer::partition(labels, all); }).find("gets no sample") !=
+        std::string::npos);
+}
+
+TEST_CASE("a client's part of a label has the mean and the variance of a Dirichlet share") {
+  // A share of Dir(alpha, .. alpha) on C clients: mean 1 / C, variance (1 / C) (1 - 1 / C) / (C
+  // alpha + 1).
+  const auto labels = labels_of(6000);
+  const std::int64_t clients = 200;
+  for (const double alpha : {0.1, 0.5, 1.0, 5.0}) {
+    CAPTURE(alpha);
+    const double c = double(clients), n = 6000;
+    double squares = 0;
+    int seeds = 0;
+    for (std::uint64_t seed = 1; seed <= 10; ++seed, ++seeds) {
+      trainer::partition_plan plan = dirichlet_plan(alpha, clients, 300);
+      plan.by_class = true;
+      plan.seed = seed;
+      for (const trainer::client& own : trainer::partition(labels, plan)) {
+        for (const double k : counts(own, labels)) squares += (k / n - 1 / c) * (k / n - 1 / c);
+      }
+    }
+    const double variance = 1 / c * (1 - 1 / c) / (c * alpha + 1);
+    CHECK(squares / (10 * c * seeds) == doctest::Approx(variance).epsilon(0.1));
+  }
+}
+
 TEST_CASE("an alpha that is not positive and too few samples to draw are refused") {
   for (const double alpha : {0.0, -1.0, std::nan(""), HUGE_VAL}) {
     CHECK(message_of([&] {

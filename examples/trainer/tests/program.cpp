@@ -2,6 +2,9 @@
 /// The program from outside: killed at any time and gone on with, made again, and refused.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -215,7 +218,8 @@ words all_methods(const workplace& place) {
   words out;
   bool behind_title = false;
   for (const std::string& line : split(place.printed(), '\n')) {
-    if (behind_title && line.size() > 4) out.push_back(line.substr(4, line.find(' ', 4) - 4));
+    if (behind_title && line.size() > 4 && line[4] != ' ')
+      out.push_back(line.substr(4, line.find(' ', 4) - 4));
     behind_title = behind_title || line.starts_with("The methods");
   }
   REQUIRE(std::count(out.begin(), out.end(), "fedrolex") == 1);
@@ -287,7 +291,7 @@ TEST_CASE("every method makes a line of the table, and config.json makes the run
     CAPTURE(m);
     CHECK(std::count_if(lines.begin(), lines.end(), [&](const std::string& line) {
             return line.starts_with(m + " ");
-          }) == 2);  // of accuracy, and of costs
+          }) == 3);  // of accuracy, of costs, and of times
   }
   const auto results = results_in(out);
   CHECK(results.size() == 2 * methods.size());
@@ -345,5 +349,187 @@ TEST_CASE("checkpoints that are damaged or of another run are refused, and all f
     CHECK(text_of(checkpoint) == damaged);
     write_text(checkpoint, whole);
     CHECK(files_of(out) == before);
+  }
+}
+
+TEST_CASE(
+    "an earlier run is not overwritten without a word, and no file of it passes for the new") {
+  const workplace place;
+  const path out = place.at("out");
+  const words to = {"--out", out.string()}, two = to + words{"--rounds", "2"};
+  REQUIRE(place.run(two + words{"--method", "heterofl,fedavg"}) == 0);
+  const auto before = files_of(out);
+  check_refused(place, to + words{"--method", "fedavg"},
+                "holds an earlier run (config.json, ..): "
+                "--resume goes on with it, --overwrite removes it");
+  CHECK(files_of(out) == before);
+  // Whatever is wrong is found before the earlier run is gone.
+  check_refused(place, to + words{"--method", "ensemble", "--members", "5", "--overwrite"},
+                "5 members");
+  CHECK(files_of(out) == before);
+
+  write_text(out / "notes.txt", "mine");
+  REQUIRE(place.run(two + words{"--method", "fedavg", "--overwrite", "--seed", "2"}) == 0);
+  auto after = files_of(out);
+  CHECK(after.count("heterofl.csv") == 0);
+  CHECK(after.count("heterofl.safetensors") == 0);
+  CHECK(after.at("notes.txt") == "mine");
+  CHECK(after.at("fedavg.csv") != before.at("fedavg.csv"));
+
+  // A method beside: what is of the run before is said.
+  REQUIRE(place.run(two + words{"--method", "heterofl", "--resume", "--seed", "2"}) == 0);
+  CHECK(place.errors().find("has no checkpoint of heterofl, which begins anew.\n") !=
+        std::string::npos);
+  CHECK(place.printed().find("The files of fedavg are of an earlier run.\n") != std::string::npos);
+  CHECK(results_in(out).at("fedavg.csv") == after.at("fedavg.csv"));
+}
+
+TEST_CASE("a second run in a folder is refused at once, and the first goes on") {
+  const workplace place;
+  const words run = {"--method",           "fedavg", "--rounds", "400",
+                     "--checkpoint-every", "1",      "--out",    place.at("out").string()};
+  child_program first(
+      words{SUBFED_TRAINER_PROGRAM, "--data", place.at("data").string(), "--clients", "6",
+            "--participation", "0.5", "--samples", "12", "--batch", "6"} +
+          run,
+      place.at("stdout1"), place.at("stderr1"));
+  while (rounds_in(checkpoint_in(place.at("out"), "fedavg")) < 1 && !first.has_ended())
+    usleep(1000);
+  for (const char* how : {"--resume", "--overwrite"}) {
+    CHECK(place.run(run + words{how}) == 1);
+    CHECK(place.errors() == "subfed_trainer: Another run is at work in the folder " +
+                                place.at("out").string() + "; --out takes another.\n");
+  }
+  CHECK(!first.has_ended());
+  CHECK(first.end_by(SIGTERM) == SIGTERM);
+}
+
+TEST_CASE("Ctrl-C and SIGTERM end a run with one sentence, and it goes on from there") {
+  const workplace place;
+  long_run run{place, {"scaffold"}, 40, {"--server-optimizer", "yogi"}};
+  run.run_unbroken();
+  for (const int signal : {SIGINT, SIGTERM}) {
+    const path checkpoint = checkpoint_in(place.at("out"), "scaffold");
+    // No checkpoint is due: what there is of it afterwards has been written for the signal.
+    child_program program = place.start(run.arguments("out", 1000) + words{"--resume"});
+    const auto has_begun = [&] {
+      return place.errors().find("scaffold (1 of 1)") != std::string::npos;
+    };
+    while (!has_begun() && !program.has_ended()) usleep(500);
+    CHECK(program.end_by(signal) == signal);
+    const int done = rounds_in(checkpoint);
+    CHECK(done >= 2);
+    REQUIRE(done < 40);
+    const words lines = split(place.errors(), '\n');
+    CHECK(lines.back() == "subfed_trainer: Stopped behind round " + std::to_string(done) +
+                              " of scaffold; with --resume the same command goes on from the "
+                              "checkpoint in " +
+                              place.at("out").string() + ".");
+    CHECK(place.printed().empty());
+  }
+  run.finish("out");
+  // A shell sees 130.
+  child_program program = place.start(run.arguments("none", 0));
+  while (place.errors().find("scaffold (") == std::string::npos && !program.has_ended())
+    usleep(500);
+  CHECK(program.end_by(SIGINT) == SIGINT);
+  CHECK(place.errors().ends_with("nothing is kept of it, as --checkpoint-every is 0.\n"));
+  CHECK(results_in(place.at("none")).empty());
+}
+
+TEST_CASE("a finished run gets longer with the files of a straight one, to the byte") {
+  const workplace place;
+  const auto to = [&](const char* out, const char* rounds) {
+    return words{"--method", "fedrolex", "--lr-schedule",
+                 "constant", "--out",    place.at(out).string(),
+                 "--rounds", rounds};
+  };
+  REQUIRE(place.run(to("straight", "6")) == 0);
+  REQUIRE(place.run(to("out", "3")) == 0);
+  REQUIRE(place.run(to("out", "6") + words{"--resume"}) == 0);
+  CHECK(results_in(place.at("out")) == results_in(place.at("straight")));
+  REQUIRE(place.run(to("out", "8") + words{"--resume", "--eval-every", "7", "--threads", "1",
+                                           "--checkpoint-every", "3"}) == 0);
+  CHECK(place.run({"--method", "fedrolex", "--out", place.at("out").string(), "--rounds", "9",
+                   "--resume"}) == 1);
+  CHECK(place.errors().find("another --lr-schedule (\"constant\") than this run has (\"step\"): "
+                            "round 5 of 8, which is behind it") != std::string::npos);
+}
+
+TEST_CASE("the first line after --resume is the one that the unbroken run had") {
+  const workplace place;
+  long_run run{place, {"fedrolex"}, 8, {}};
+  run.run_unbroken();
+  const words lines = split(place.errors(), '\n');
+  REQUIRE(place.run(words{"--method", "fedrolex", "--lr-schedule", "constant", "--rounds", "4",
+                          "--eval-every", "2", "--out", place.at("out").string()}) == 0);
+  REQUIRE(place.run(words{"--method", "fedrolex", "--lr-schedule", "constant", "--rounds", "8",
+                          "--eval-every", "2", "--out", place.at("out").string(), "--resume"}) ==
+          0);
+  const auto without_time = [](const std::string& line) {
+    return line.substr(0, line.rfind("  "));
+  };
+  CHECK(without_time(split(place.errors(), '\n').front()) == without_time(lines.at(1)));
+  CHECK(split(place.errors(), '\n').front().find(" 0:00 left") == std::string::npos);
+}
+
+TEST_CASE("what is printed fits 80 columns, the line of progress the terminal") {
+  const workplace place;
+  REQUIRE(place.run({"--help"}) == 0);
+  for (const std::string& line : split(place.printed(), '\n')) {
+    CAPTURE(line);
+    CHECK(line.size() <= 80);
+  }
+  REQUIRE(place.run({"--method", "federated-dropout", "--rounds", "1", "--out",
+                     place.at("out").string()}) == 0);
+  for (const std::string& line : split(place.printed(), '\n')) {
+    CAPTURE(line);
+    const bool is_long = line.size() > 80;
+    CHECK((!is_long || line.find(' ') == std::string::npos ||
+           line.find(place.at("out").string()) != std::string::npos));
+  }
+  for (const unsigned columns : {0u, 40u}) {  // 0: it does not say
+    const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
+    REQUIRE(terminal >= 0);
+    REQUIRE(grantpt(terminal) == 0);
+    REQUIRE(unlockpt(terminal) == 0);
+    const winsize size{24, static_cast<unsigned short>(columns), 0, 0};
+    REQUIRE(ioctl(terminal, TIOCSWINSZ, &size) == 0);
+    child_program program(
+        words{SUBFED_TRAINER_PROGRAM, "--data", place.at("data").string(), "--clients", "6",
+              "--participation", "0.5", "--samples", "12", "--method", "federated-dropout,feddrop",
+              "--rounds", "3", "--overwrite", "--out", place.at("out").string()},
+        place.at("stdout"), ptsname(terminal));
+    std::string shown;
+    while (true) {
+      const bool ended = program.has_ended();
+      pollfd wait{terminal, POLLIN, 0};
+      char some[1000];
+      if (poll(&wait, 1, 10) == 1 && (wait.revents & POLLIN) != 0) {
+        const ssize_t got = read(terminal, some, sizeof some);
+        if (got > 0) shown.append(some, static_cast<std::size_t>(got));
+      } else if (ended) {
+        break;
+      }
+    }
+    close(terminal);
+    CHECK(program.wait() == 0);
+    CHECK(shown.find("feddrop (2 of 2)  round 3/3") != std::string::npos);
+    for (const std::string& line : split(shown, '\r')) {
+      CAPTURE(line);
+      CHECK(line.size() < (columns == 0 ? 80 : columns));
+    }
+  }
+}
+
+TEST_CASE("what is printed to a full disk fails with a sentence") {
+  const workplace place;
+  for (const words& arguments : {words{"--help"}, words{"--method", "fedavg", "--rounds", "1",
+                                                        "--out", place.at("out").string()}}) {
+    child_program program(
+        words{SUBFED_TRAINER_PROGRAM, "--data", place.at("data").string()} + arguments, "/dev/full",
+        place.at("stderr"));
+    CHECK(program.wait() == 1);
+    CHECK(place.errors().find(": No space left on device") != std::string::npos);
   }
 }

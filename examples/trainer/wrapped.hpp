@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: MIT
+/// Text in lines of a terminal.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace trainer {
+
+/// Breaks lines at blanks so that they have at most `columns` characters, but for words that are
+/// longer. What is broken off begins under the same column as before: where a line has a gap of two
+/// blanks or more, behind the last of them.
+std::string wrapped(std::string_view text, std::size_t columns = 80);
+
+}  // namespace trainer
