@@ -31,6 +31,8 @@ inline char_lstm describe_char_lstm() {
   subfed::workload work(net);
   work.linear({cells[0].weight_ih, cells[0].bias_ih});
   work.linear({cells[0].weight_hh, cells[0].bias_hh});
+  // Gates, cell and state: ten operations a hidden node, as the table has them.
+  work.elementwise(hidden, 10);
   work.linear(decoder);
   return {net, characters, width, hidden, work};
 }

@@ -145,11 +145,13 @@ struct cost_rule {
     rule.normalization = 4;
     return rule;
   }
-  /// [FedDrop, Tables 6-9]: weights and biases once a position, pooling one an input element.
+  /// [FedDrop, Tables 6-9]: weights and biases once a position, pooling one an input element, state
+  /// updates of a recurrent layer one an element.
   static constexpr cost_rule feddrop_tables() {
     cost_rule rule;
     rule.bias = 1;
     rule.pooling = 1;
+    rule.elementwise = 1;
     return rule;
   }
   /// [FedDrop, Eq. 9 and 10]: 2 (K^2 C C' + C) H W, C out of C' channels, pooling nothing.
