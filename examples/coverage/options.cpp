@@ -90,7 +90,7 @@ std::optional<options> parse_options(int argc, const char* const* argv) {
   o.out = "out/coverage";
   o.cohort.seed = 1;
   std::string model, widths = "512", schemes = "rolling,random,static", mix = "income";
-  bool fixed = false;
+  bool redrawn = false;
 
   CLI::App app(
       "Simulates which nodes of a network the clients of each round hold, and says how evenly they "
@@ -112,9 +112,10 @@ std::optional<options> parse_options(int argc, const char* const* argv) {
   add_number(app, "--clients", o.cohort.clients, "How many clients there are.");
   add_number(app, "--participation", o.cohort.participation,
              "Which share of them is asked in a round.");
-  app.add_flag("--fixed", fixed,
-               "Clients keep their capacity for the whole run, and the classes have exact shares; "
-               "otherwise every client draws one in every round.");
+  app.add_flag(
+      "--redraw-capacities", redrawn,
+      "Every client draws its capacity anew in every round; otherwise it keeps it, and the "
+      "shares of the mix are exact. As the trainer has it.");
   add_number(app, "--dropout", o.cohort.dropout,
              "With which probability a client that is asked does not answer.");
   add_number(app, "--rounds", o.rounds, "How many rounds there are.");
@@ -158,7 +159,7 @@ std::optional<options> parse_options(int argc, const char* const* argv) {
   const common::named_mix mixed = common::parse_mix(mix);
   o.cohort.mix = mixed.mix;
   o.class_names = mixed.names;
-  o.cohort.capacities = fixed ? subfed::assignment::fixed : subfed::assignment::redrawn;
+  o.cohort.capacities = redrawn ? subfed::assignment::redrawn : subfed::assignment::fixed;
   check(o);
   try {
     const subfed::cohort_model probe(o.cohort);

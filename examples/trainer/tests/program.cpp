@@ -453,7 +453,7 @@ TEST_CASE("a finished run gets longer with the files of a straight one, to the b
   CHECK(place.run({"--method", "fedrolex", "--out", place.at("out").string(), "--rounds", "9",
                    "--resume"}) == 1);
   CHECK(place.errors().find("another --lr-schedule (\"constant\") than this run has (\"step\"): "
-                            "round 5 of 8, which is behind it") != std::string::npos);
+                            "round 6 of 8, which is behind it") != std::string::npos);
 }
 
 TEST_CASE("the first line after --resume is the one that the unbroken run had") {
