@@ -57,7 +57,8 @@ concept eigen_tensor = requires(M& m) {
 }  // namespace detail
 
 /// Rank 1 for what is a vector at compile time (VectorXf, a column or row of a matrix), else
-/// rank 2. Either storage order; strides are Eigen's own.
+/// rank 2. Either storage order; strides are Eigen's own. A MatrixXf that happens to have one column
+/// is of rank 2 too: give m.col(0) for a tensor of rank 1.
 ///
 ///   Eigen::MatrixXf w(64, 20);
 ///   subfed::slice(w, sub[weight], local);
