@@ -67,18 +67,18 @@ struct sent {
   double weight;
 };
 
-enum class form { at_once, one_by_one, shards };
-constexpr form forms[] = {form::at_once, form::one_by_one, form::shards};
+enum class way { at_once, one_by_one, shards };
+constexpr way forms[] = {way::at_once, way::one_by_one, way::shards};
 
 template <class T>
-average_report averaged(form how, const subfed::model& net,
+average_report averaged(way how, const subfed::model& net,
                         const std::vector<subfed::update<T>>& updates,
                         const tensor_views<T>& globals, const average_options& options,
                         subfed::held_elements& held) {
-  if (how == form::at_once) {
+  if (how == way::at_once) {
     return subfed::average_cohort<T>(net, updates, globals, held, options);
   }
-  const std::size_t shards = how == form::shards ? 3 : 1;
+  const std::size_t shards = how == way::shards ? 3 : 1;
   std::vector<subfed::selective_average<T>> parts(shards,
                                                   subfed::selective_average<T>(net, options));
   for (std::size_t u = 0; u < updates.size(); ++u) {
@@ -91,7 +91,7 @@ average_report averaged(form how, const subfed::model& net,
 
 /// T: F or void. Against a loop.
 template <class T, class F>
-void check_rule(form how, integer_rule rule, content what, std::uint64_t clients) {
+void check_rule(way how, integer_rule rule, content what, std::uint64_t clients) {
   const network n;
   std::vector<sent<F>> sends;
   for (std::uint64_t c = 0; c < clients; ++c) {
@@ -142,7 +142,7 @@ void check_rule(form how, integer_rule rule, content what, std::uint64_t clients
 
 template <class T, class F>
 void check_rules() {
-  for (const form how : forms) {
+  for (const way how : forms) {
     for (const integer_rule rule : {integer_rule::keep, integer_rule::max, integer_rule::sum}) {
       for (const content what : {content::parameters, content::deltas}) {
         for (const std::uint64_t clients : {0u, 1u, 3u, 12u}) {
@@ -155,7 +155,7 @@ void check_rules() {
 
 /// One counter of one number, and what clients send of it.
 template <class G, class F>
-average_report one(form how, G& global, const std::vector<F>& sends, const average_options& options,
+average_report one(way how, G& global, const std::vector<F>& sends, const average_options& options,
                    std::int64_t& held_count) {
   subfed::model net;
   const auto steps =
@@ -177,7 +177,7 @@ average_report one(form how, G& global, const std::vector<F>& sends, const avera
 
 TEST_CASE("a counter in floating point follows the rule for integers, by its role") {
   using namespace counters;
-  for (const form how : forms) {
+  for (const way how : forms) {
     std::int64_t held = 0;
     const auto is = [&](integer_rule rule, content what) {
       float global = 7;
@@ -223,7 +223,7 @@ TEST_CASE("counters of different floating types are merged in double and rounded
       {full, {tensor_view<const float>(&large, scalar)}},
       {full, {tensor_view<const half>(&small, scalar)}},
       {full, {tensor_view<const double>(&wide, scalar)}}};
-  for (const form how : forms) {
+  for (const way how : forms) {
     float global = 0;
     subfed::held_elements held;
     averaged<void>(how, net, updates, {tensor_view<float>(&global, scalar)},
@@ -239,7 +239,7 @@ TEST_CASE("counters of different floating types are merged in double and rounded
 
 TEST_CASE("values of a counter that are not finite follow their policy, unless the server's stay") {
   using namespace counters;
-  for (const form how : forms) {
+  for (const way how : forms) {
     const auto is = [&](const std::vector<float>& sends, const average_options& options,
                         average_report& report, std::int64_t& held) {
       float global = 7;
@@ -290,7 +290,7 @@ TEST_CASE("values of a counter that are not finite follow their policy, unless t
 
 TEST_CASE("the largest of -0 and 0 is 0, whoever sends it") {
   using namespace counters;
-  for (const form how : forms) {
+  for (const way how : forms) {
     for (const auto& sends : {std::vector<double>{-0.0, 0.0}, std::vector<double>{0.0, -0.0}}) {
       double global = -1;
       std::int64_t held = 0;
@@ -304,7 +304,7 @@ TEST_CASE("the largest of -0 and 0 is 0, whoever sends it") {
 
 TEST_CASE("a counter that is too large for its type is counted, or refused") {
   using namespace counters;
-  for (const form how : forms) {
+  for (const way how : forms) {
     for (const content what : {content::parameters, content::deltas}) {
       half global(40000.0);
       std::int64_t held = 0;

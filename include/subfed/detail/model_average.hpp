@@ -261,12 +261,12 @@ void average_model(const model& net, const tensor_views<T>& globals,
     if (!net.tensors()[t].is_parameter()) own.step = 1;  // a longer one makes a variance negative
     const tensor_state state = states.empty() ? tensor_state{} : states[t];
     with_type(globals[t], [&]<class E>(const tensor_view<E>& global) {
-      const bool counts = !averageable<E> || net.tensors()[t].role == role::counter;
-      const bool keeps = counts && options.integers == integer_rule::keep;
+      const bool is_counter = !averageable<E> || net.tensors()[t].role == role::counter;
+      const bool keeps = is_counter && options.integers == integer_rule::keep;
       (keeps ? counted.kept : counted.unheld) += global.size();
       if (keeps) return;
       if constexpr (averageable<E>) {
-        if (counts) {
+        if (is_counter) {
           jobs.push_back(counter_job(global, net, t, members, state.counters, options,
                                      counted.skipped_elements));
           jobs.back().tensor = t;
