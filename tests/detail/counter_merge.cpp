@@ -68,7 +68,7 @@ struct sent {
 };
 
 enum class way { at_once, one_by_one, shards };
-constexpr way forms[] = {way::at_once, way::one_by_one, way::shards};
+constexpr way ways[] = {way::at_once, way::one_by_one, way::shards};
 
 template <class T>
 average_report averaged(way how, const subfed::model& net,
@@ -142,7 +142,7 @@ void check_rule(way how, integer_rule rule, content what, std::uint64_t clients)
 
 template <class T, class F>
 void check_rules() {
-  for (const way how : forms) {
+  for (const way how : ways) {
     for (const integer_rule rule : {integer_rule::keep, integer_rule::max, integer_rule::sum}) {
       for (const content what : {content::parameters, content::deltas}) {
         for (const std::uint64_t clients : {0u, 1u, 3u, 12u}) {
@@ -177,7 +177,7 @@ average_report one(way how, G& global, const std::vector<F>& sends, const averag
 
 TEST_CASE("a counter in floating point follows the rule for integers, by its role") {
   using namespace counters;
-  for (const way how : forms) {
+  for (const way how : ways) {
     std::int64_t held = 0;
     const auto is = [&](integer_rule rule, content what) {
       float global = 7;
@@ -223,7 +223,7 @@ TEST_CASE("counters of different floating types are merged in double and rounded
       {full, {tensor_view<const float>(&large, scalar)}},
       {full, {tensor_view<const half>(&small, scalar)}},
       {full, {tensor_view<const double>(&wide, scalar)}}};
-  for (const way how : forms) {
+  for (const way how : ways) {
     float global = 0;
     subfed::held_elements held;
     averaged<void>(how, net, updates, {tensor_view<float>(&global, scalar)},
@@ -239,7 +239,7 @@ TEST_CASE("counters of different floating types are merged in double and rounded
 
 TEST_CASE("values of a counter that are not finite follow their policy, unless the server's stay") {
   using namespace counters;
-  for (const way how : forms) {
+  for (const way how : ways) {
     const auto is = [&](const std::vector<float>& sends, const average_options& options,
                         average_report& report, std::int64_t& held) {
       float global = 7;
@@ -290,7 +290,7 @@ TEST_CASE("values of a counter that are not finite follow their policy, unless t
 
 TEST_CASE("the largest of -0 and 0 is 0, whoever sends it") {
   using namespace counters;
-  for (const way how : forms) {
+  for (const way how : ways) {
     for (const auto& sends : {std::vector<double>{-0.0, 0.0}, std::vector<double>{0.0, -0.0}}) {
       double global = -1;
       std::int64_t held = 0;
@@ -304,7 +304,7 @@ TEST_CASE("the largest of -0 and 0 is 0, whoever sends it") {
 
 TEST_CASE("a counter that is too large for its type is counted, or refused") {
   using namespace counters;
-  for (const way how : forms) {
+  for (const way how : ways) {
     for (const content what : {content::parameters, content::deltas}) {
       half global(40000.0);
       std::int64_t held = 0;
