@@ -22,7 +22,7 @@ struct node_tally {
 
   node_tally(std::int64_t extent, std::int64_t most_times)
       : nodes(memory_size<std::int64_t>(extent)),
-        times(memory_size<std::int64_t>(most_times)),
+        times(memory_size<char>(most_times)),
         change(nodes + 1, 0),
         counts(nodes, 0),
         last(nodes, never),
