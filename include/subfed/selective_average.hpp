@@ -40,9 +40,8 @@ namespace subfed::inline v0 {
 ///
 /// and leaves a parameter that nobody holds, or only with weight 0, as it is, bit for bit; so it does
 /// with tensors that stay with their clients (role::local). Statistics are averaged as they are:
-/// options.step is for parameters. Updates
-/// come one by one and are not kept; averages of parts of a cohort merge. When all updates are at
-/// hand, average_cohort() is faster and needs no memory.
+/// options.step is for parameters. Updates come one by one and are not kept; averages of parts of a
+/// cohort merge. When all updates are at hand, average_cohort() is faster and needs no memory.
 ///
 /// The state is an additive monoid: add() and merge() commute up to rounding, a new object is zero.
 ///
@@ -137,8 +136,8 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
   /// Takes in everything that another average of the same model has added.
   ///
   /// Throws  error when the models, the options or the integer types of a tensor differ, when the
-  ///         weights add up to infinity or products lie too far apart, or when both have the same client under options.round. The state is
-  ///         then as it was.
+  ///         weights add up to infinity or products lie too far apart, or when both have the same
+  ///         client under options.round. The state is then as it was.
   void merge(const selective_average& other) {
     const detail::float_mode mode;
     if (!(other.model_ == model_)) {
@@ -246,12 +245,11 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
     held_elements out(model_);
     for (std::size_t t = 0; t < state_.size(); ++t) {
       const tensor_sums& own = state_[t];
-      own.integers.for_each_held(
-          [&](std::size_t i) { out.add(t, static_cast<std::int64_t>(i), 1, 1); });
-      own.counters.for_each_held(
-          [&](std::size_t i) { out.add(t, static_cast<std::int64_t>(i), 1, 1); });
+      const auto add = [&](std::int64_t i) { out.add(t, i, 1, 1); };
+      own.integers.for_each_held(add);
+      own.counters.for_each_held(add);
       for (std::size_t i = 0; i < own.weights.size(); ++i) {
-        if (own.weights[i] > 0) out.add(t, static_cast<std::int64_t>(i), 1, 1);
+        if (own.weights[i] > 0) add(static_cast<std::int64_t>(i));
       }
       if (own.sums.empty() || !own.weights.empty()) continue;
       for (const auto& e : holders_.entries()) out.add(e.sub, t);
