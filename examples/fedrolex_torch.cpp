@@ -72,23 +72,21 @@ struct samples {
 
 /// The images of each client: equal shares of five of the ten labels.
 std::vector<at::Tensor> shares_of(const at::Tensor& labels) {
-  std::vector<std::vector<at::Tensor>> parts(clients);
+  std::vector<at::Tensor> out(clients, at::empty({0}, labels.options()));
   for (std::int64_t label = 0; label < 10; ++label) {
     const auto pieces = (labels == label).nonzero().flatten().chunk(clients / 2);
     std::size_t next = 0;
-    for (std::size_t c = 0; c < parts.size(); ++c) {
-      if ((static_cast<std::size_t>(label) + c) % 10 < 5) parts[c].push_back(pieces.at(next++));
+    for (std::size_t c = 0; c < out.size(); ++c) {
+      if ((static_cast<std::size_t>(label) + c) % 10 >= 5) continue;
+      out[c] = at::cat({out[c], pieces.at(next++)});
     }
   }
-  std::vector<at::Tensor> out;
-  for (const auto& p : parts) out.push_back(at::cat(p));
   return out;
 }
 
 void train(network& net, const samples& data, const at::Tensor& own, double scale) {
   torch::optim::SGD sgd(net.parameters(), torch::optim::SGDOptions(0.02).momentum(0.9));
-  const at::Tensor order = own.index({at::randperm(own.size(0), own.options())});
-  for (const at::Tensor& batch : order.split(24)) {
+  for (const at::Tensor& batch : own.index({at::randperm(own.size(0), own.options())}).split(24)) {
     sgd.zero_grad();
     const at::Tensor logits = net.forward(data.images.index({batch}), scale);
     at::cross_entropy_loss(logits, data.labels.index({batch})).backward();
@@ -107,8 +105,8 @@ int main(int argc, char** argv) try {
   app.add_option("--data", folder, "Folder with Fashion-MNIST's files")->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   const at::Device device(where);
-  const samples train_set(folder + "/train", 60000, device);
-  const samples test_set(folder + "/t10k", 10000, device);
+  const samples train_set(folder + "/train", 60000, device),
+      test_set(folder + "/t10k", 10000, device);
   const std::vector<at::Tensor> shares = shares_of(train_set.labels);
   torch::manual_seed(1);
 
