@@ -55,6 +55,7 @@ TEST_CASE("empty sets and empty groups are dimensions too") {
 }
 
 TEST_CASE("a dimension is whole when every node stands in its place") {
+  CHECK(selected_dimension().is_whole());
   CHECK(selected_dimension(index_set::full(4)).is_whole());
   CHECK(selected_dimension(index_set::full(0)).is_whole());
   CHECK(selected_dimension(index_set::full(1)).is_whole());

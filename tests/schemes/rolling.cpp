@@ -73,6 +73,7 @@ TEST_CASE("the paper's window walks forward and wraps") {
     CHECK(window(at(0, 8, three_of_eight)) == index_set(8, {0, 1, 2}));
     CHECK(window(at(5, 8, three_of_eight)) == index_set(8, {5, 6, 7}));
     CHECK(window(at(6, 8, three_of_eight)) == index_set(8, {6, 7, 0}));
+    CHECK(window(at(6, 8, three_of_eight, 3)) == index_set(8, {6, 7, 0}));  // of every client
     CHECK(window(at(7, 8, three_of_eight)) == index_set(8, {7, 0, 1}));
     CHECK(window(at(8, 8, three_of_eight)) == index_set(8, {0, 1, 2}));
     CHECK(window(at(0, 10, 0.25)) == index_set(10, {0, 1}));
