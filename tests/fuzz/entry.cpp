@@ -1,21 +1,33 @@
 // SPDX-License-Identifier: MIT
-/// The function that libFuzzer calls.
+/// The functions that libFuzzer calls: subfed_fuzz --target=npy [folder..] [-runs=..]
 #include <fuzz/fuzz.hpp>
 
-#include <algorithm>
-#include <cstddef>
 #include <cstdint>
-#include <span>
-#include <vector>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
 
-int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  // At every alignment in turn, in a buffer that ends where the bytes end.
-  const std::size_t shift = size % 8;
-  std::vector<std::uint8_t> buffer(shift + size);
-  std::copy_n(data, size, buffer.begin() + static_cast<std::ptrdiff_t>(shift));
-  try {
-    fuzz::one_input(std::span<const std::uint8_t>(buffer).subspan(shift));
-  } catch (const subfed::error&) {
+namespace {
+const fuzz::target* chosen = nullptr;
+}
+
+extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
+  constexpr std::string_view option = "--target=";
+  for (int i = 1; i < *argc; ++i) {
+    const std::string_view word = (*argv)[i];
+    if (!word.starts_with(option)) continue;
+    for (const fuzz::target& t : fuzz::targets()) {
+      if (t.name == word.substr(option.size())) chosen = &t;
+    }
   }
+  if (chosen != nullptr) return 0;
+  std::fprintf(stderr, "Say --target=NAME, one of:");
+  for (const fuzz::target& t : fuzz::targets()) std::fprintf(stderr, " %s", t.name.c_str());
+  std::fprintf(stderr, "\n");
+  std::exit(2);
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  fuzz::run(*chosen, {data, size});
   return 0;
 }

@@ -10,7 +10,9 @@
 #include <span>
 #include <vector>
 
-void fuzz::one_input(std::span<const std::uint8_t> bytes) {
+namespace {
+
+const fuzz::registered npy("npy", [](fuzz::bytes bytes) {
   const subfed::byte_tensor array = subfed::npy_view(bytes);
   subfed::detail::with_format(array.format(), [&]<class T>() {
     const auto copy = subfed::aligned_copy<T>(array);
@@ -20,4 +22,6 @@ void fuzz::one_input(std::span<const std::uint8_t> bytes) {
       fuzz::expect(fuzz::same(again, copy));
     }
   });
-}
+});
+
+}  // namespace

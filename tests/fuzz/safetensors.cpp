@@ -13,7 +13,9 @@
 #include <string>
 #include <vector>
 
-void fuzz::one_input(std::span<const std::uint8_t> bytes) {
+namespace {
+
+const fuzz::registered safetensors("safetensors", [](fuzz::bytes bytes) {
   const subfed::safetensors_view file(bytes);
   for (const auto& entry : file) {
     const std::string& name = entry.name;
@@ -33,4 +35,6 @@ void fuzz::one_input(std::span<const std::uint8_t> bytes) {
       fuzz::expect(fuzz::same(again[name], copy));
     });
   }
-}
+});
+
+}  // namespace
