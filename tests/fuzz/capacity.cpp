@@ -52,7 +52,7 @@ const fuzz::registered schemes("schemes", [](fuzz::bytes bytes) {
   const std::int64_t kind = in.below(4);
   const subfed::capacity share = any_capacity(in);
   // Sets of many runs are kept to sizes that a test can hold.
-  const std::int64_t extent = kind == 1 ? in.number() % 4096 : in.number();
+  const std::int64_t extent = kind == 1 ? in.number() % 512 : in.number();
   const subfed::site where{in.word(), in.word(), in.word(), "group", extent, share};
   const auto check = [&](const auto& scheme) {
     const subfed::index_set set = scheme(where);
