@@ -27,8 +27,10 @@ struct options {
   std::string name;
 
   std::vector<trainer::field> fields() {
-    return {{"flag", &flag}, {"whole", &whole},
-            {"seed", &seed}, {"rate", &rate, trainer::origin::standard, "name"},
+    return {{"flag", &flag},
+            {"whole", &whole},
+            {"seed", &seed},
+            {"rate", &rate, trainer::origin::standard, "name"},
             {"name", &name}};
   }
   std::string text() {

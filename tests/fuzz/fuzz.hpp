@@ -86,8 +86,8 @@ class input {
   }
   /// Numbers between 0 and 1, their ends, and any bits.
   double real() noexcept {
-    constexpr double some[] = {0.0,  1.0,     0.5,     0.25,  0.1, 1.0 / 3,
-                               -0.5, 5e-324,  1e-300,  1e300, 2.0, 0x1.fffffffffffffp-1};
+    constexpr double some[] = {0.0,  1.0,    0.5,    0.25,  0.1, 1.0 / 3,
+                               -0.5, 5e-324, 1e-300, 1e300, 2.0, 0x1.fffffffffffffp-1};
     const std::uint8_t kind = byte();
     if (kind < 96) return some[kind % std::size(some)];
     if (kind < 192) return (kind - 96) / 96.0;

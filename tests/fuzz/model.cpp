@@ -78,7 +78,8 @@ described any_dimension(const model& net, fuzz::input& in) {
     bool expected = times < 1;
     for (const auto& p : out.parts) {
       const bool joined = kind == 0 && out.parts.size() > 1;
-      const count grown = count{p.repeat} * count{p.block} * count{(std::max)(times, std::int64_t{0})};
+      const count grown =
+          count{p.repeat} * count{p.block} * count{(std::max)(times, std::int64_t{0})};
       expected = expected || (!joined && !grown.n);
       expected = expected || (joined && times > std::int64_t{1} << 20);
     }
@@ -160,8 +161,7 @@ void describe_layer(model& net, fuzz::input& in) {
         return void(subfed::conv1d(net, name, {.in = a, .out = b, .kernel_size = x, .groups = y}));
       case 2:
         return void(subfed::conv2d(
-            net, name,
-            {.in = a, .out = b, .kernel_height = x, .kernel_width = y, .groups = z}));
+            net, name, {.in = a, .out = b, .kernel_height = x, .kernel_width = y, .groups = z}));
       case 3:
         return void(subfed::conv3d(net, name,
                                    {.in = a,
@@ -172,17 +172,15 @@ void describe_layer(model& net, fuzz::input& in) {
                                     .groups = x}));
       case 4:
         return void(subfed::conv_transpose2d(
-            net, name,
-            {.in = a, .out = b, .kernel_height = x, .kernel_width = y, .groups = z}));
+            net, name, {.in = a, .out = b, .kernel_height = x, .kernel_width = y, .groups = z}));
       case 5:
         return void(subfed::multihead_attention(net, name, {.width = a, .inner = b, .heads = x}));
       case 6:
-        return void(subfed::attention(
-            net, name, {.in = a, .out = b, .heads = subfed::inside_heads(a, x, y)}));
+        return void(subfed::attention(net, name,
+                                      {.in = a, .out = b, .heads = subfed::inside_heads(a, x, y)}));
       case 7:
         return void(subfed::attention(
-            net, name,
-            {.in = a, .out = b, .heads = subfed::whole_heads(net, group_id(0), x, y)}));
+            net, name, {.in = a, .out = b, .heads = subfed::whole_heads(net, group_id(0), x, y)}));
       case 8:
         return void(subfed::fused_attention(
             net, name, {.in = a, .out = b, .heads = subfed::attention_heads{a, b, x, y}}));
@@ -261,8 +259,8 @@ void check_submodel(const model& net, fuzz::input& in) {
     size += support::elements_of(shape);
     numbers.push_back(oracle::global_numbers(plan, plan.tensors[t], holds));
     if (net.tensors()[t].is_local()) continue;
-    shared += static_cast<std::int64_t>(std::count_if(numbers[t].begin(), numbers[t].end(),
-                                                      [](std::int64_t n) { return n >= 0; }));
+    shared += static_cast<std::int64_t>(
+        std::count_if(numbers[t].begin(), numbers[t].end(), [](std::int64_t n) { return n >= 0; }));
   }
   fuzz::expect(sub.size() == size && subfed::shared_parameters(sub, sub) == shared);
   const auto views = [](auto& tensors) {

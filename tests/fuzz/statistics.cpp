@@ -2,8 +2,8 @@
 /// Populations, costs, evenness and theory of any numbers: refused, or finite and in their range.
 #include <fuzz/fuzz.hpp>
 #include <subfed/cohort_model.hpp>
-#include <subfed/coverage_theory.hpp>
 #include <subfed/cost.hpp>
+#include <subfed/coverage_theory.hpp>
 #include <subfed/evenness.hpp>
 #include <subfed/model.hpp>
 #include <subfed/submodel.hpp>
@@ -215,8 +215,7 @@ void check_indices(fuzz::input& in) {
     const std::int64_t extent1 = some(in, 300), kept1 = some(in, 300), extent2 = some(in, 300);
     const std::int64_t kept2 = some(in, 300);
     std::int64_t sum = 0;
-    for (const std::int64_t n :
-         subfed::rolling_parameter_counts(extent1, kept1, extent2, kept2)) {
+    for (const std::int64_t n : subfed::rolling_parameter_counts(extent1, kept1, extent2, kept2)) {
       fuzz::expect(n >= 0);
       sum += n;
     }
