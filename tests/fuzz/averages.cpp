@@ -233,8 +233,10 @@ void check_cohort(fuzz::input& in) {
   options.on_non_finite = static_cast<subfed::non_finite>(in.below(4));
   const bool repeated = in.below(4) == 0;  // numbers of clients come twice
   const bool with_round = in.below(4) == 0;
-  if (with_round) options.round = 0;
-  options.on_repeated = subfed::repeated_update::skip;
+  if (with_round) {
+    options.round = 0;
+    options.on_repeated = subfed::repeated_update::skip;
+  }
 
   const auto plan =
       in.below(24) == 0 ? support::large_network(random) : support::random_network(random);
@@ -346,15 +348,13 @@ void check_cohort(fuzz::input& in) {
 
 const fuzz::registered averages("averages", [](fuzz::bytes bytes) {
   fuzz::input in(bytes);
-  switch (in.below(5)) {
+  switch (in.below(4)) {
     case 0:
       return check_cohort<float, float>(in);
     case 1:
       return check_cohort<double, double>(in);
     case 2:
       return check_cohort<subfed::half, subfed::half>(in);
-    case 3:
-      return check_cohort<float, subfed::half>(in);
     default:
       return check_cohort<subfed::bfloat16, double>(in);
   }

@@ -31,12 +31,12 @@ struct tensor {
   std::uint64_t byte_offset;
 };
 
-alignas(64) std::array<std::uint8_t, 4096> memory;
+alignas(64) std::array<std::uint8_t, 4096> storage;
 
 const fuzz::registered dlpack("dlpack", [](fuzz::bytes bytes) {
   fuzz::input in(bytes);
   tensor t{};
-  t.data = in.below(8) == 0 ? nullptr : memory.data() + in.below(16);
+  t.data = in.below(8) == 0 ? nullptr : storage.data() + in.below(16);
   t.device = {in.below(8) == 0 ? static_cast<int>(in.number()) : 1, 0};
   t.ndim = in.below(16) == 0 ? static_cast<std::int32_t>(in.number())
                              : static_cast<std::int32_t>(in.below(9));

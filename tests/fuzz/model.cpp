@@ -218,7 +218,7 @@ oracle::network plan_of(const model& net) {
 }
 
 /// Whether everything of it can be written out.
-bool is_small(const model& net) {
+bool can_be_written_out(const model& net) {
   std::int64_t all = 0;
   for (const auto& g : net.groups()) {
     if (g.extent > 64) return false;
@@ -336,7 +336,7 @@ const fuzz::registered any_model("model", [](fuzz::bytes bytes) {
   for (std::size_t t = 0; t < net.tensors().size(); ++t) {
     fuzz::expect(full[subfed::tensor_id(t)].local_extents() == net.tensors()[t].extents);
   }
-  if (is_small(net)) {
+  if (can_be_written_out(net)) {
     static_cast<void>(subfed::describe(net));
     check_submodel(net, in);
   }
