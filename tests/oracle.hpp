@@ -225,7 +225,7 @@ std::vector<element> average(const std::vector<T>& old, const std::vector<update
         held = true;
         sum += weight * value_of(*found);
         total += weight;
-      } else if (cohort) {
+      } else if (cohort && weight > 0) {  // 0 times infinity is no number
         sum += weight * of_absent;
         total += weight;
       }

@@ -72,7 +72,7 @@ double any_value(seeded& random, numbers drawn) {
 double any_weight(seeded& random, numbers drawn) {
   if (drawn == numbers::exact) return support::dyadic_weight(random);
   if (drawn == numbers::middling) return random.one_in(8) ? 0 : 1000 * random.unit();
-  static constexpr double choices[] = {0, 1, 5e-324, 1e-300, 1e300, 1e307, 0x1p-149, 3};
+  static constexpr double choices[] = {0, 1, 5e-324, 1e-300, 1e300, 1e308, 0x1p-149, 3};
   return random.one_in(3) ? random.unit() : choices[random.between(0, 7)];
 }
 
