@@ -25,7 +25,7 @@ namespace {
 using support::seeded;
 using support::strided;
 
-/// What is drawn: whole numbers whose weighted sums are exact, numbers of middling size, or anything.
+/// What is drawn: whole numbers whose weighted sums are exact, numbers of middling size, or any.
 enum class numbers { exact, middling, any };
 
 template <class T>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// Any text as the trainer's configuration, as a capacity and as a mix of capacities: refused with a
-/// sentence, or read; what was read is the same when it is written and read again.
+/// Any text as the trainer's configuration, as a capacity and as a mix of capacities: refused with
+/// a sentence, or read; what was read is the same when it is written and read again.
 #include <fuzz/fuzz.hpp>
 
 #if __has_include(<nlohmann/json.hpp>) && __has_include(<fmt/format.h>)

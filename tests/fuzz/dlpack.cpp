@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// Any DLPack structure: refused, or a view whose size and reach can be computed. Structures are owned
-/// and released once, whatever happens.
+/// Any DLPack structure: refused, or a view whose size and reach can be computed. Structures are
+/// owned and released once, whatever happens.
 #include <fuzz/fuzz.hpp>
 #include <subfed/adapt/dlpack.hpp>
 #include <subfed/scalar.hpp>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// The functions that libFuzzer calls: subfed_fuzz --target=npy [--progress=FILE] [folder..] [-runs=..]
+/// The functions that libFuzzer calls:
+/// subfed_fuzz --target=npy [--progress=FILE] [folder..] [-runs=..]
 #include <fuzz/fuzz.hpp>
 
 #include <chrono>

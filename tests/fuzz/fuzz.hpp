@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// What the fuzz targets share. A target is a function of bytes with a name; it may throw subfed::error,
-/// which is how wrong data is refused, and nothing else.
+/// What the fuzz targets share. A target is a function of bytes with a name; it may throw
+/// subfed::error, which is how wrong data is refused, and nothing else.
 #pragma once
 
 #include <subfed/adapt/byte_tensor.hpp>

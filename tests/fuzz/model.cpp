@@ -101,7 +101,7 @@ described any_dimension(const model& net, fuzz::input& in) {
   return out;
 }
 
-/// Elements of a dimension; nothing for a foreign group. An empty part counts as one node, if asked.
+/// Elements of a dimension; nothing for a foreign group. Nodes of a part: at least `least`.
 std::optional<count> elements_of(const model& net, const described& d, std::int64_t least) {
   count sum{0};
   for (const auto& p : d.parts) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// Any runs: a selection is refused exactly when a run is wrong, and otherwise slice and scatter do what
-/// the runs say, element by element.
+/// Any runs: a selection is refused exactly when a run is wrong, and otherwise slice and scatter do
+/// what the runs say, element by element.
 #include <fuzz/fuzz.hpp>
 #include <subfed/scatter.hpp>
 #include <subfed/selection.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// Any extents and strides: a view is refused, or its size and reach can be computed. Small ones are
-/// compared with all their offsets written out.
+/// Any extents and strides: a view is refused, or its size and reach can be computed. Small ones
+/// are compared with all their offsets written out.
 #include <fuzz/fuzz.hpp>
 #include <subfed/tensor_view.hpp>
 
