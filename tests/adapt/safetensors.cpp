@@ -6,6 +6,7 @@
 #include <subfed/adapt/span.hpp>
 #include <subfed/selective_average.hpp>
 #include <support/checks.hpp>
+#include <support/file_bytes.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -27,6 +28,7 @@ using subfed::named_view;
 using subfed::safetensors_view;
 using subfed::tensor_view;
 using subfed::write_safetensors;
+using support::file_bytes;
 using support::message_of;
 
 std::string length_of(std::uint64_t n) {
@@ -49,7 +51,12 @@ struct tensors {
     const auto bytes =
         write_safetensors({{"w", memory.view()}, {"a", tensor_view<const double>(&first, {})}});
     const safetensors_view view(bytes);
-    f(view["w"]);
+    if constexpr (support::reads_in_place) {
+      f(view["w"]);
+    } else {
+      const auto copy = subfed::aligned_copy<float>(view["w"]);
+      f(copy);
+    }
   }
 };
 
@@ -83,17 +90,14 @@ TEST_CASE("a file is written as the format's own writer does it") {
       "\"fc.weight\":{\"dtype\":\"F32\",\"shape\":[2,2],\"data_offsets\":[8,24]},"
       "\"h\":{\"dtype\":\"F16\",\"shape\":[2],\"data_offsets\":[24,28]}}";
   header.append((8 - header.size() % 8) % 8, ' ');
-  std::string data(28, '\0');
-  std::memcpy(data.data(), &steps, 8);
-  std::memcpy(data.data() + 8, w, 16);
-  std::memcpy(data.data() + 24, h, 4);
-  CHECK(bytes == file(header, data));
+  CHECK(bytes == file(header, file_bytes<std::int64_t>({7}) + file_bytes<float>({1, 2, 3, 4}) +
+                                  file_bytes<std::uint16_t>({0x3C00, 0x4000})));
 
   const safetensors_view view(bytes);
   CHECK(view.size() == 3);
   CHECK(view.begin()->name == "steps");
-  CHECK(tensor_view<const std::int64_t>(view["steps"])() == 7);
-  CHECK(tensor_view<const float>(view["fc.weight"])(1, 0) == 3);
+  CHECK(subfed::aligned_copy<std::int64_t>(view["steps"]).data()[0] == 7);
+  if (support::reads_in_place) CHECK(tensor_view<const float>(view["fc.weight"])(1, 0) == 3);
   CHECK(static_cast<const void*>(view["fc.weight"].data()) == bytes.data() + 8 + header.size() + 8);
   CHECK(view.contains("h"));
   CHECK_FALSE(view.contains("fc"));
@@ -139,7 +143,8 @@ TEST_CASE("tensors of any strides are written row-major") {
   }
 }
 
-TEST_CASE("the tensors of a model are found by their names and averaged where they lie") {
+TEST_CASE("the tensors of a model are found by their names and averaged where they lie" *
+          doctest::skip(!support::reads_in_place)) {
   subfed::model net;
   const auto hidden = net.group("hidden", 3);
   net.tensor("fc1.weight", {hidden, 2});
@@ -170,7 +175,8 @@ TEST_CASE("the tensors of a model are found by their names and averaged where th
         "subfed: the safetensors tensor 'fc1.weight' has elements of type float, expected double");
 }
 
-TEST_CASE("a model of mixed element types is averaged where it lies, too") {
+TEST_CASE("a model of mixed element types is averaged where it lies, too" *
+          doctest::skip(!support::reads_in_place)) {
   subfed::model net;
   const auto hidden = net.group("hidden", 2);
   net.tensor("weight", {hidden});
@@ -305,9 +311,7 @@ TEST_CASE("a tensor of a type that subfed has not is refused only when it is ask
                            {"f32", "[]", 0},
                            {"", "[0]", 0}}) {
     CAPTURE(e.type);
-    const float numbers[] = {0, 1, 2, 3};
-    std::string data(16, '\0');
-    std::memcpy(data.data(), numbers, 16);
+    std::string data = file_bytes<float>({0, 1, 2, 3});
     for (std::int64_t i = 0; i < e.bytes; ++i) data += static_cast<char>(16 + i);
     std::string header = R"({"w":{"dtype":"F32","shape":[4],"data_offsets":[0,16]},)"
                          R"("s":{"dtype":")" +
@@ -334,7 +338,7 @@ TEST_CASE("a tensor of a type that subfed has not is refused only when it is ask
           start + "which are there as bytes only");
     subfed::model net;
     net.tensor("w", {4});
-    CHECK(view.tensors<float>(net).size() == 1);
+    if (support::reads_in_place) CHECK(view.tensors<float>(net).size() == 1);
 
     // On to another file as it is.
     const auto on = write_safetensors<std::string>({{"s", other}, {"w", view["w"]}});
@@ -398,9 +402,9 @@ TEST_CASE("an error about a tensor carries its name") {
 }
 
 TEST_CASE("a tensor of another file is written row-major, wherever it was") {
-  const float elements[] = {1, 2, 3, 4, 5, 6};
+  const std::string elements = file_bytes<float>({1, 2, 3, 4, 5, 6});
   alignas(8) std::byte memory[28];
-  std::memcpy(memory + 1, elements, 24);
+  std::memcpy(memory + 1, elements.data(), 24);
   const subfed::byte_tensor columns("the tensor", subfed::detail::format_of<float>(), {2, 3},
                                     subfed::byte_tensor::order::column_major, memory + 1);
   const auto bytes = write_safetensors({{"w", columns}});
@@ -487,10 +491,7 @@ TEST_CASE("names that cannot be written are refused") {
 TEST_CASE("a tensor at an odd address is copied, not read in place") {
   const std::string header = R"({"b":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},)"
                              R"("w":{"dtype":"F32","shape":[2],"data_offsets":[1,9]}})";
-  std::string data(9, '\0');
-  const float w[] = {1, 2};
-  std::memcpy(data.data() + 1, w, 8);
-  const std::string bytes = file(header, data);
+  const std::string bytes = file(header, '\0' + file_bytes<float>({1, 2}));
   const safetensors_view view(bytes);
   CHECK(view["w"].is_aligned<float>() ==
         (reinterpret_cast<std::uintptr_t>(view["w"].data()) % 4 == 0));
