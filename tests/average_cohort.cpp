@@ -8,6 +8,7 @@
 #include <subfed/selective_average.hpp>
 
 #include <support/average_properties.hpp>
+#include <support/far_memory.hpp>
 
 #include <algorithm>
 #include <array>
@@ -22,10 +23,6 @@
 #include <tuple>
 #include <utility>
 #include <vector>
-
-#if defined(__linux__)
-#include <sys/mman.h>
-#endif
 
 using subfed::average_cohort;
 using subfed::average_options;
@@ -441,17 +438,10 @@ TEST_CASE("data need no alignment beyond that of its type") {
 }
 
 TEST_CASE("offsets have 64 bits: a tensor of more than 2^32 elements") {
-#if defined(__linux__)
-  // 70000 x 70000 floats of address space; only the pages of a few elements are ever there.
   constexpr std::int64_t n = 70000;
-  constexpr std::size_t bytes = std::size_t{n} * n * sizeof(float);
-  void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) {
-    MESSAGE("skipped: this system does not give 20 GB of address space");
-    return;
-  }
-  auto* const global = static_cast<float*>(memory);
+  const support::far_memory memory(static_cast<std::uint64_t>(n * n) * sizeof(float));
+  if (memory.data() == nullptr) return;
+  float* const global = reinterpret_cast<float*>(memory.data());
   subfed::model net;
   const auto rows = net.group("rows", n);
   const auto columns = net.group("columns", n);
@@ -485,10 +475,6 @@ TEST_CASE("offsets have 64 bits: a tensor of more than 2^32 elements") {
   CHECK(out[1] == 2);
   CHECK(out[2] == 3);
   CHECK(out[3] == 7);
-  munmap(memory, bytes);
-#else
-  MESSAGE("skipped: no sparse memory on this system");
-#endif
 }
 
 TEST_CASE("a cohort that is refused leaves every element as it was and says why") {

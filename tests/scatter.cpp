@@ -357,7 +357,7 @@ TEST_CASE("scattering a tensor into itself is refused, and changes nothing") {
 
 TEST_CASE("offsets beyond 2^32 elements are right") {
   const std::int64_t extent = (std::int64_t{1} << 33) + 7;
-  const support::far_memory memory(static_cast<std::size_t>(extent));
+  const support::far_memory memory(static_cast<std::uint64_t>(extent));
   if (!memory.data()) return;
   std::uint8_t* p = memory.data();
   const std::int64_t far = (std::int64_t{1} << 32) + 3;

@@ -7,6 +7,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <functional>
 #include <initializer_list>
 #include <ostream>
@@ -53,10 +54,16 @@ struct outcome {
   }
 };
 
+/// The environment's SUBFED_CASES, or 100.
+inline int cases() {
+  const char* const text = std::getenv("SUBFED_CASES");
+  return text == nullptr ? 100 : std::atoi(text);
+}
+
 template <class Property>
 outcome checkTestable(Property&& property, const TestMetadata&) {
   int tried = 0;
-  for (int kept = 0; kept < 100 && tried < 10000; ++tried) {
+  for (int kept = 0; kept < cases() && tried < 10000; ++tried) {
     try {
       if constexpr (std::is_same_v<decltype(property()), bool>) {
         if (!property()) throw failed{"false was returned"};
@@ -175,5 +182,6 @@ Gen<Container> container(Gen<T> each) {
 
 #define RC_ASSERT(condition) \
   ::rc::detail::require(static_cast<bool>(condition), #condition, __FILE__, __LINE__)
-#define RC_PRE(condition) \
-  if (!(condition)) throw ::rc::detail::discarded {}
+#define RC_PRE(condition)                           \
+  if (!(condition)) throw ::rc::detail::discarded { \
+    }

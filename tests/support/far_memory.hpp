@@ -18,14 +18,19 @@ namespace support {
 /// Zeros. data() is null, and a line says so, where the system does not give them.
 class far_memory {
  public:
-  explicit far_memory(std::size_t bytes) : bytes_(bytes) {
+  /// Of more than the machine can address, none.
+  explicit far_memory(std::uint64_t bytes) : bytes_(static_cast<std::size_t>(bytes)) {
 #if SUPPORT_HAS_MMAP
-    void* got = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* got = MAP_FAILED;
+    if (bytes <= PTRDIFF_MAX) {
+      got = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    }
     if (got != MAP_FAILED) data_ = static_cast<std::uint8_t*>(got);
 #endif
     if (data_ == nullptr) {
-      std::printf("skipped: %zu bytes of sparse memory are not to be had here\n", bytes_);
+      std::printf("skipped: %llu bytes of sparse memory are not to be had here\n",
+                  static_cast<unsigned long long>(bytes));
     }
   }
   far_memory(const far_memory&) = delete;

@@ -172,4 +172,6 @@ TEST_CASE("negative numbers of rounds and times are refused") {
         "subfed: held_probabilities: -3 rounds, expected at least 0");
   CHECK(message_of([&] { subfed::held_probabilities(round, 3, -1); }) ==
         "subfed: held_probabilities: up to -1 times, expected at least 0");
+  CHECK(message_of([&] { subfed::held_probabilities(round, 3, std::int64_t{1} << 62); }) ==
+        "subfed: 4611686018427387904 values of 8 bytes are more than this machine can address");
 }

@@ -2,6 +2,7 @@
 /// Expected counts and evenness of random sets.
 #pragma once
 
+#include <subfed/detail/memory_size.hpp>
 #include <subfed/theory/random_round.hpp>
 
 #include <cmath>
@@ -77,7 +78,7 @@ inline std::vector<double> held_probabilities(const random_round& round, std::in
     detail::fail("subfed: held_probabilities: up to " + std::to_string(most) +
                  " times, expected at least 0");
   }
-  std::vector<double> p(static_cast<std::size_t>(most) + 1, 0.0);
+  std::vector<double> p(detail::memory_size<double>(most) + 1, 0.0);
   p[0] = 1;
   for (std::int64_t j = 0; j < rounds; ++j) {
     for (const auto& mix : round.clients()) {

@@ -3,6 +3,7 @@
 /// [Rolex, Eq. 4, Eq. 6]
 #pragma once
 
+#include <subfed/detail/memory_size.hpp>
 #include <subfed/theory/random_counts.hpp>
 #include <subfed/theory/round_distribution.hpp>
 
@@ -145,9 +146,10 @@ inline std::vector<double> window_unseen_probabilities(const random_round& round
   detail::check_rounds("window_unseen_probabilities", rounds);
   const std::int64_t K = round.extent();
   // missed[d]: P(no client's window is longer than d)
-  std::vector<double> missed(static_cast<std::size_t>(K), 1.0);
+  std::vector<double> missed(detail::memory_size<double>(K), 1.0);
   for (const auto& mix : round.clients()) {
-    std::vector<double> longer(static_cast<std::size_t>(K) + 1, 0.0);  // P(L = l), then P(L <= l)
+    std::vector<double> longer(detail::memory_size<double>(K) + 1,
+                               0.0);  // P(L = l), then P(L <= l)
     for (const auto& [kept, share] : mix) longer[static_cast<std::size_t>(kept)] += share;
     for (std::size_t d = 0; d < missed.size(); ++d) {
       if (d > 0) longer[d] += longer[d - 1];
@@ -155,7 +157,7 @@ inline std::vector<double> window_unseen_probabilities(const random_round& round
     }
   }
   const std::int64_t period = detail::period(K, {0, step, 0});
-  std::vector<double> out(static_cast<std::size_t>(K), 1.0);
+  std::vector<double> out(detail::memory_size<double>(K), 1.0);
   for (std::int64_t n = 0; n < K; ++n) {
     double once = 1;  // over a full period
     double rest = 1;

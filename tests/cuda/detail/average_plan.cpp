@@ -267,7 +267,7 @@ TEST_CASE("sums are row-major whatever the layout of the global tensor") {
 
 TEST_CASE("elements more than 2^31 apart are averaged") {
   constexpr std::int64_t apart = (std::int64_t{1} << 31) + 64;
-  const support::far_memory memory(static_cast<std::size_t>(4 * apart) * sizeof(float));
+  const support::far_memory memory(static_cast<std::uint64_t>(4 * apart) * sizeof(float));
   if (memory.data() == nullptr) return;
   float* const global = reinterpret_cast<float*>(memory.data());
   float* const local = global + 2 * apart;

@@ -260,7 +260,7 @@ TEST_CASE("a job has the blocks that its packs fill, and each block is its own")
 
 TEST_CASE("elements more than 2^31 apart are copied") {
   constexpr std::int64_t apart = (std::int64_t{1} << 31) + 64;
-  const support::far_memory memory(static_cast<std::size_t>(4 * apart) * sizeof(float));
+  const support::far_memory memory(static_cast<std::uint64_t>(4 * apart) * sizeof(float));
   if (memory.data() == nullptr) return;
   float* const global = reinterpret_cast<float*>(memory.data());
   float* const local = global + 2 * apart;
