@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// What headers promise together: an extracted sub-model computes what the whole model does with the
 /// dropped nodes masked to zero, for every way in which layers can be tied.
-#include <subfed/average_cohort.hpp>
+#include <subfed/average/cohort.hpp>
 #include <subfed/draw.hpp>
 #include <subfed/model_slice.hpp>
 #include <subfed/schemes/block.hpp>

@@ -4,7 +4,7 @@
 /// but its element types and options; networks and clients are plain lists here.
 #pragma once
 
-#include <subfed/average_options.hpp>
+#include <subfed/average/options.hpp>
 #include <subfed/scalar.hpp>
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 /// What torch is asked to do on the same device memory, where a torch with CUDA is present.
 #pragma once
 
-#include <subfed/average_cohort.hpp>
+#include <subfed/average/cohort.hpp>
 #include <subfed/submodel.hpp>
 #include <subfed/tensor_view.hpp>
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <string>
-#include <subfed/cohort_model.hpp>
+#include <subfed/coverage/cohort_model.hpp>
 #include <vector>
 
 namespace common {

@@ -6,8 +6,8 @@
 #include <numeric>
 #include <span>
 #include <string>
-#include <subfed/cohort_model.hpp>
-#include <subfed/evenness.hpp>
+#include <subfed/coverage/cohort_model.hpp>
+#include <subfed/coverage/evenness.hpp>
 #include <vector>
 
 namespace coverage_tool {

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 #include <optional>
-#include <subfed/coverage_theory.hpp>
+#include <subfed/coverage/theory.hpp>
 
 #include "options.hpp"
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <subfed/cohort_model.hpp>
+#include <subfed/coverage/cohort_model.hpp>
 #include <vector>
 
 #include "networks.hpp"

@@ -6,7 +6,7 @@
 #include <functional>
 #include <string>
 #include <subfed/index_set.hpp>
-#include <subfed/schemes/site.hpp>
+#include <subfed/scheme.hpp>
 
 namespace coverage_tool {
 

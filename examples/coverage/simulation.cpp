@@ -5,9 +5,9 @@
 #include <common/pool.hpp>
 #include <map>
 #include <mutex>
-#include <subfed/coverage_by_class.hpp>
+#include <subfed/coverage/by_class.hpp>
+#include <subfed/coverage/parameters.hpp>
 #include <subfed/draw.hpp>
-#include <subfed/parameter_coverage.hpp>
 #include <utility>
 
 namespace coverage_tool {

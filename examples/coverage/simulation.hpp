@@ -6,7 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <subfed/coverage.hpp>
+#include <subfed/coverage/nodes.hpp>
 #include <vector>
 
 #include "options.hpp"

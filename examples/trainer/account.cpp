@@ -8,7 +8,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <string_view>
-#include <subfed/coverage_text.hpp>
+#include <subfed/coverage/text.hpp>
 
 #include "failure.hpp"
 #include "strict_json.hpp"

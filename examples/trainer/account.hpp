@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <subfed/coverage.hpp>
+#include <subfed/coverage/nodes.hpp>
 #include <subfed/model.hpp>
 #include <subfed/submodel.hpp>
 #include <vector>

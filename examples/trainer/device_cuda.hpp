@@ -3,7 +3,7 @@
 /// Plain C++: LibTorch's headers and nvcc do not meet here.
 #pragma once
 
-#include <subfed/average_cohort.hpp>
+#include <subfed/average/cohort.hpp>
 #include <subfed/model.hpp>
 #include <subfed/submodel.hpp>
 #include <subfed/tensor_view.hpp>

@@ -12,8 +12,8 @@
 #include <nlohmann/json.hpp>
 #include <numbers>
 #include <string_view>
-#include <subfed/cohort_model.hpp>
-#include <subfed/coverage.hpp>
+#include <subfed/coverage/cohort_model.hpp>
+#include <subfed/coverage/nodes.hpp>
 
 #include "account.hpp"
 #include "evaluation.hpp"

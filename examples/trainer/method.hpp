@@ -13,7 +13,7 @@
 #include <string_view>
 #include <subfed/capacity.hpp>
 #include <subfed/index_set.hpp>
-#include <subfed/schemes/site.hpp>
+#include <subfed/scheme.hpp>
 #include <subfed/submodel.hpp>
 #include <vector>
 

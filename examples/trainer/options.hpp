@@ -9,9 +9,9 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <subfed/average_options.hpp>
+#include <subfed/average/options.hpp>
 #include <subfed/capacity.hpp>
-#include <subfed/cohort_model.hpp>
+#include <subfed/coverage/cohort_model.hpp>
 #include <subfed/schemes/random.hpp>
 #include <subfed/systems/averaging_weights.hpp>
 #include <subfed/systems/distillation.hpp>

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 #include <string>
-#include <subfed/coverage.hpp>
+#include <subfed/coverage/nodes.hpp>
 #include <vector>
 
 namespace trainer {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <subfed/cohort_model.hpp>
+#include <subfed/coverage/cohort_model.hpp>
 #include <subfed/systems/averaging_weights.hpp>
 #include <vector>
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <memory>
-#include <subfed/held_elements.hpp>
+#include <subfed/average/held_elements.hpp>
 
 #include "method.hpp"
 

@@ -2,7 +2,7 @@
 /// From a client's capacity beta and a layer of K nodes to the number of nodes kept, L.
 #pragma once
 
-#include <subfed/detail/rounded_product.hpp>
+#include <subfed/detail/arithmetic.hpp>
 #include <subfed/error.hpp>
 
 #include <bit>

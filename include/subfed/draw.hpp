@@ -2,7 +2,7 @@
 /// From a model, a scheme and a client's place in the run to the client's submodel.
 #pragma once
 
-#include <subfed/schemes/site.hpp>
+#include <subfed/scheme.hpp>
 #include <subfed/submodel.hpp>
 
 #include <cstddef>

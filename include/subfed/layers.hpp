@@ -3,9 +3,9 @@
 #pragma once
 
 #include <subfed/layers/attention.hpp>
+#include <subfed/layers/connections.hpp>
 #include <subfed/layers/convolution.hpp>
 #include <subfed/layers/embedding.hpp>
-#include <subfed/layers/joints.hpp>
 #include <subfed/layers/linear.hpp>
 #include <subfed/layers/normalization.hpp>
 #include <subfed/layers/recurrent.hpp>

@@ -3,7 +3,7 @@
 /// and which dimension of which tensor they are.
 #pragma once
 
-#include <subfed/detail/arithmetic.hpp>
+#include <subfed/detail/sizes.hpp>
 #include <subfed/error.hpp>
 #include <subfed/tensor_view.hpp>
 

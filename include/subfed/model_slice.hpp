@@ -3,8 +3,8 @@
 #pragma once
 
 #include <subfed/detail/float_mode.hpp>
-#include <subfed/detail/memory_apart.hpp>
-#include <subfed/detail/paired_walk.hpp>
+#include <subfed/detail/loop_nest.hpp>
+#include <subfed/detail/memory_overlap.hpp>
 #include <subfed/executor.hpp>
 #include <subfed/scatter.hpp>
 #include <subfed/slice.hpp>

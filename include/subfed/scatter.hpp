@@ -2,9 +2,9 @@
 /// Putting a sub-model's tensor back into the global one: the inverse and the adjoint of slice.
 #pragma once
 
-#include <subfed/detail/copy_stretch.hpp>
+#include <subfed/detail/copy_run.hpp>
 #include <subfed/detail/float_mode.hpp>
-#include <subfed/detail/paired_walk.hpp>
+#include <subfed/detail/loop_nest.hpp>
 #include <subfed/selection.hpp>
 #include <subfed/tensor_view.hpp>
 

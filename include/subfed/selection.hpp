@@ -2,7 +2,7 @@
 /// Which elements of a global tensor a local one holds, dimension by dimension.
 #pragma once
 
-#include <subfed/detail/arithmetic.hpp>
+#include <subfed/detail/sizes.hpp>
 #include <subfed/index_set.hpp>
 #include <subfed/tensor_view.hpp>
 

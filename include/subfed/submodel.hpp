@@ -3,8 +3,8 @@
 #pragma once
 
 #include <subfed/capacity.hpp>
+#include <subfed/detail/loop_nest.hpp>
 #include <subfed/detail/node_ranges.hpp>
-#include <subfed/detail/paired_walk.hpp>
 #include <subfed/index_set.hpp>
 #include <subfed/model.hpp>
 #include <subfed/selection.hpp>

@@ -2,7 +2,7 @@
 /// Any dense tensor as pointer, extents and signed strides: what the operators work on.
 #pragma once
 
-#include <subfed/detail/arithmetic.hpp>
+#include <subfed/detail/sizes.hpp>
 #include <subfed/error.hpp>
 
 #include <algorithm>

@@ -4,7 +4,7 @@
 /// programs whose libraries clash with one.
 #pragma once
 
-#include <subfed/average_cohort.hpp>
+#include <subfed/average/cohort.hpp>
 #include <subfed/model.hpp>
 #include <subfed/scatter.hpp>
 #include <subfed/slice.hpp>

@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 #include <adapt/conformance.hpp>
 #include <subfed/adapt/span.hpp>
-#include <subfed/selective_average.hpp>
+#include <subfed/average/selective.hpp>
 #include <support/checks.hpp>
 #include <support/file_bytes.hpp>
 

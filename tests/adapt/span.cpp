@@ -3,8 +3,8 @@
 
 #include <doctest/doctest.h>
 #include <adapt/conformance.hpp>
+#include <subfed/average/selective.hpp>
 #include <subfed/scalar.hpp>
-#include <subfed/selective_average.hpp>
 #include <support/checks.hpp>
 
 #include <array>

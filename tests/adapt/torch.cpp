@@ -5,12 +5,12 @@
 #include <doctest/doctest.h>
 #include <adapt/conformance.hpp>
 #include <subfed/adapt/torch.hpp>
-#include <subfed/average_cohort.hpp>
+#include <subfed/average/cohort.hpp>
+#include <subfed/average/selective.hpp>
 #include <subfed/draw.hpp>
 #include <subfed/model_slice.hpp>
 #include <subfed/scatter.hpp>
 #include <subfed/schemes/prefix.hpp>
-#include <subfed/selective_average.hpp>
 #include <subfed/slice.hpp>
 #include <subfed/systems/server_optimizer.hpp>
 #include <subfed/untyped_view.hpp>

@@ -3,8 +3,8 @@
 /// there are no infinities.
 #include <doctest/doctest.h>
 
-#include <subfed/average_cohort.hpp>
-#include <subfed/selective_average.hpp>
+#include <subfed/average/cohort.hpp>
+#include <subfed/average/selective.hpp>
 
 #include <cmath>
 #include <vector>

@@ -3,10 +3,10 @@
 /// false for a NaN, and x != x too. What the library refuses or leaves out it must see by the bits.
 #include <doctest/doctest.h>
 
-#include <subfed/average_cohort.hpp>
+#include <subfed/average/cohort.hpp>
+#include <subfed/average/selective.hpp>
 #include <subfed/capacity.hpp>
 #include <subfed/scalar.hpp>
-#include <subfed/selective_average.hpp>
 
 #include <bit>
 #include <cmath>

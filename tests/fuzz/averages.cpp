@@ -4,9 +4,9 @@
 /// them against the dumb loop, and against each other where bits are promised.
 #include <fuzz/fuzz.hpp>
 #include <oracle.hpp>
-#include <subfed/average_cohort.hpp>
+#include <subfed/average/cohort.hpp>
+#include <subfed/average/selective.hpp>
 #include <subfed/scalar.hpp>
-#include <subfed/selective_average.hpp>
 #include <support/cohorts.hpp>
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// Any text as coverage of a small model: refused, or what is written again is the same text.
 #include <fuzz/fuzz.hpp>
-#include <subfed/coverage_text.hpp>
+#include <subfed/coverage/text.hpp>
 #include <subfed/index_set.hpp>
 #include <subfed/model.hpp>
 #include <subfed/submodel.hpp>

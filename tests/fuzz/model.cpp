@@ -3,11 +3,11 @@
 /// fit, and unchanged then. Of small networks, submodels copy what dense loops copy.
 #include <fuzz/fuzz.hpp>
 #include <oracle.hpp>
+#include <subfed/coverage/overlap.hpp>
 #include <subfed/describe.hpp>
 #include <subfed/layers.hpp>
 #include <subfed/model.hpp>
 #include <subfed/model_slice.hpp>
-#include <subfed/overlap.hpp>
 #include <support/cohorts.hpp>
 
 #include <algorithm>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /// Populations, costs, evenness and theory of any numbers: refused, or finite and in their range.
 #include <fuzz/fuzz.hpp>
-#include <subfed/cohort_model.hpp>
 #include <subfed/cost.hpp>
-#include <subfed/coverage_theory.hpp>
-#include <subfed/evenness.hpp>
+#include <subfed/coverage/cohort_model.hpp>
+#include <subfed/coverage/evenness.hpp>
+#include <subfed/coverage/theory.hpp>
 #include <subfed/model.hpp>
 #include <subfed/submodel.hpp>
 

@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include <subfed/coverage_statistics.hpp>
-#include <subfed/coverage_theory.hpp>
+#include <subfed/coverage.hpp>
+#include <subfed/coverage/theory.hpp>
 #include <subfed/subfed.hpp>
 #include <subfed/systems.hpp>
 

@@ -9,7 +9,7 @@
 #include <subfed/adapt/npy.hpp>
 #include <subfed/adapt/safetensors.hpp>
 #include <subfed/adapt/span.hpp>
-#include <subfed/coverage_statistics.hpp>
+#include <subfed/coverage.hpp>
 #include <subfed/subfed.hpp>
 #include <subfed/systems.hpp>
 

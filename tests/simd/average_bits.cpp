@@ -4,8 +4,8 @@
 /// plainly and for a processor with fused multiply-add and leave to fuse, which would show here.
 #include <doctest/doctest.h>
 
-#include <subfed/average_cohort.hpp>
-#include <subfed/selective_average.hpp>
+#include <subfed/average/cohort.hpp>
+#include <subfed/average/selective.hpp>
 
 #include <cstddef>
 #include <cstdint>

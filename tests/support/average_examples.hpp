@@ -2,7 +2,7 @@
 /// Averages worked out by hand, as data: both forms of the average go through all of them.
 #pragma once
 
-#include <subfed/average_options.hpp>
+#include <subfed/average/options.hpp>
 #include <support/cohorts.hpp>
 
 #include <cstddef>

@@ -4,9 +4,9 @@
 #pragma once
 
 #include <oracle.hpp>
-#include <subfed/average_cohort.hpp>
+#include <subfed/average/cohort.hpp>
+#include <subfed/average/selective.hpp>
 #include <subfed/model.hpp>
-#include <subfed/selective_average.hpp>
 #include <subfed/submodel.hpp>
 #include <support/views.hpp>
 

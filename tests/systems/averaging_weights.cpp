@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include <subfed/systems/averaging_weights.hpp>
 
+#include <subfed/average/selective.hpp>
 #include <subfed/draw.hpp>
 #include <subfed/layers/convolution.hpp>
 #include <subfed/schemes/random.hpp>
 #include <subfed/schemes/rolling.hpp>
-#include <subfed/selective_average.hpp>
 #include <support/checks.hpp>
 #include <support/views.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <subfed/systems/ensemble.hpp>
 
-#include <subfed/average_cohort.hpp>
+#include <subfed/average/cohort.hpp>
 #include <subfed/draw.hpp>
 #include <subfed/schemes/random.hpp>
 #include <subfed/slice.hpp>

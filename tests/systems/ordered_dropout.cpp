@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <subfed/systems/ordered_dropout.hpp>
 
-#include <subfed/average_cohort.hpp>
+#include <subfed/average/cohort.hpp>
 #include <subfed/draw.hpp>
 #include <subfed/layers/linear.hpp>
 #include <subfed/scatter.hpp>

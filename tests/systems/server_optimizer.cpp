@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include <subfed/systems/server_optimizer.hpp>
 
-#include <subfed/average_cohort.hpp>
+#include <subfed/average/cohort.hpp>
+#include <subfed/average/selective.hpp>
 #include <subfed/draw.hpp>
 #include <subfed/layers/normalization.hpp>
 #include <subfed/schemes/rolling.hpp>
-#include <subfed/selective_average.hpp>
 #include <support/checks.hpp>
 #include <support/views.hpp>
 

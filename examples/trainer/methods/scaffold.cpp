@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <subfed/adapt/torch.hpp>
-#include <subfed/average_cohort.hpp>
+#include <subfed/average/cohort.hpp>
 #include <subfed/model_slice.hpp>
 #include <subfed/systems/scaffold.hpp>
 

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <string>
 #include <subfed/adapt/torch.hpp>
-#include <subfed/cohort_model.hpp>
+#include <subfed/coverage/cohort_model.hpp>
 #include <subfed/philox.hpp>
 #include <subfed/systems/feddrop_budget.hpp>
 #include <vector>

@@ -5,7 +5,7 @@
 
 #include <fstream>
 #include <string>
-#include <subfed/schemes/site.hpp>
+#include <subfed/scheme.hpp>
 #include <vector>
 
 #include <common/tests/message_of.hpp>

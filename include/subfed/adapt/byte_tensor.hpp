@@ -2,7 +2,7 @@
 /// A tensor inside a buffer of bytes, whose element type a file format tells at run time.
 #pragma once
 
-#include <subfed/detail/bytes.hpp>
+#include <subfed/adapt/detail/bytes.hpp>
 #include <subfed/detail/element_format.hpp>
 #include <subfed/tensor_view.hpp>
 

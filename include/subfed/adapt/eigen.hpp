@@ -3,7 +3,7 @@
 /// unsupported part. Includes nothing of Eigen.
 #pragma once
 
-#include <subfed/detail/arithmetic.hpp>
+#include <subfed/detail/sizes.hpp>
 #include <subfed/tensor_view.hpp>
 
 #include <array>

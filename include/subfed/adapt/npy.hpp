@@ -3,7 +3,7 @@
 #pragma once
 
 #include <subfed/adapt/byte_tensor.hpp>
-#include <subfed/detail/bytes.hpp>
+#include <subfed/adapt/detail/bytes.hpp>
 #include <subfed/detail/element_format.hpp>
 #include <subfed/tensor_view.hpp>
 

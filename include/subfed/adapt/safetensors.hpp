@@ -3,9 +3,9 @@
 #pragma once
 
 #include <subfed/adapt/byte_tensor.hpp>
-#include <subfed/detail/bytes.hpp>
+#include <subfed/adapt/detail/bytes.hpp>
+#include <subfed/adapt/detail/safetensors_json.hpp>
 #include <subfed/detail/element_format.hpp>
-#include <subfed/detail/safetensors_json.hpp>
 #include <subfed/model.hpp>
 #include <subfed/tensor_view.hpp>
 #include <subfed/untyped_view.hpp>

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <cuda_runtime_api.h>
-#include <subfed/average_cohort.hpp>
-#include <subfed/average_options.hpp>
+#include <subfed/average/cohort.hpp>
+#include <subfed/average/options.hpp>
 #include <subfed/cuda/detail/average_kernel.hpp>
 #include <subfed/cuda/detail/average_plan.hpp>
 #include <subfed/cuda/detail/average_request.hpp>

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cuda_runtime_api.h>
-#include <subfed/average_options.hpp>
+#include <subfed/average/detail/checks.hpp>
+#include <subfed/average/detail/holder_list.hpp>
+#include <subfed/average/options.hpp>
 #include <subfed/cuda/average_cohort.cuh>
 #include <subfed/cuda/detail/average_plan.hpp>
 #include <subfed/cuda/detail/average_request.hpp>
@@ -14,8 +16,6 @@
 #include <subfed/cuda/on_device.cuh>
 #include <subfed/cuda/slice.cuh>
 #include <subfed/cuda/workspace.cuh>
-#include <subfed/detail/average_checks.hpp>
-#include <subfed/detail/holder_list.hpp>
 #include <subfed/error.hpp>
 #include <subfed/submodel.hpp>
 

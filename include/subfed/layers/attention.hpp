@@ -3,8 +3,8 @@
 /// values as queries or fewer, in one tensor or three.
 #pragma once
 
-#include <subfed/detail/arithmetic.hpp>
-#include <subfed/detail/equal_parts.hpp>
+#include <subfed/detail/sizes.hpp>
+#include <subfed/layers/detail/equal_parts.hpp>
 #include <subfed/layers/linear.hpp>
 #include <subfed/model.hpp>
 

@@ -2,7 +2,7 @@
 /// Convolutions over one, two and three dimensions: ordinary, grouped, depthwise, transposed.
 #pragma once
 
-#include <subfed/detail/equal_parts.hpp>
+#include <subfed/layers/detail/equal_parts.hpp>
 #include <subfed/layers/linear.hpp>
 #include <subfed/model.hpp>
 

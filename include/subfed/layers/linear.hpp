@@ -2,7 +2,7 @@
 /// Fully connected layers, also those whose weight is another layer's.
 #pragma once
 
-#include <subfed/detail/equal_parts.hpp>
+#include <subfed/layers/detail/equal_parts.hpp>
 #include <subfed/model.hpp>
 
 #include <optional>

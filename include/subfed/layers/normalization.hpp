@@ -2,7 +2,7 @@
 /// Batch, layer and group normalisation.
 #pragma once
 
-#include <subfed/detail/equal_parts.hpp>
+#include <subfed/layers/detail/equal_parts.hpp>
 #include <subfed/layers/linear.hpp>
 #include <subfed/model.hpp>
 

@@ -2,7 +2,7 @@
 /// Recurrent layers and cells: LSTM, GRU and the plain one. Gates are copies of the hidden nodes.
 #pragma once
 
-#include <subfed/detail/equal_parts.hpp>
+#include <subfed/layers/detail/equal_parts.hpp>
 #include <subfed/layers/linear.hpp>
 #include <subfed/model.hpp>
 

@@ -2,8 +2,8 @@
 /// Disjoint contiguous blocks: the sub-models of a simple ensemble. [Cheng, Sec. 3]
 #pragma once
 
-#include <subfed/detail/arithmetic.hpp>
-#include <subfed/schemes/site.hpp>
+#include <subfed/detail/sizes.hpp>
+#include <subfed/scheme.hpp>
 
 #include <cstdint>
 #include <string>

@@ -2,7 +2,7 @@
 /// The first nodes: HeteroFL's static sub-models and FjORD's ordered dropout.
 #pragma once
 
-#include <subfed/schemes/site.hpp>
+#include <subfed/scheme.hpp>
 
 #include <cstdint>
 

@@ -4,7 +4,7 @@
 
 #include <subfed/detail/memory_size.hpp>
 #include <subfed/philox.hpp>
-#include <subfed/schemes/site.hpp>
+#include <subfed/scheme.hpp>
 
 #include <algorithm>
 #include <array>

@@ -2,8 +2,8 @@
 /// FedRolex's rolling window. [Rolex, Eq. 4; A.4]
 #pragma once
 
-#include <subfed/detail/arithmetic.hpp>
-#include <subfed/schemes/site.hpp>
+#include <subfed/detail/sizes.hpp>
+#include <subfed/scheme.hpp>
 
 #include <cstdint>
 #include <optional>

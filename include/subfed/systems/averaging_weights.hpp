@@ -3,17 +3,17 @@
 /// average that takes weights for each element.
 #pragma once
 
-#include <subfed/average_options.hpp>
-#include <subfed/detail/average_checks.hpp>
-#include <subfed/detail/average_kernels.hpp>
-#include <subfed/detail/average_scale.hpp>
+#include <subfed/average/detail/checks.hpp>
+#include <subfed/average/detail/kernels.hpp>
+#include <subfed/average/detail/weight_scale.hpp>
+#include <subfed/average/held_elements.hpp>
+#include <subfed/average/options.hpp>
 #include <subfed/detail/float_mode.hpp>
-#include <subfed/detail/memory_apart.hpp>
+#include <subfed/detail/memory_overlap.hpp>
 #include <subfed/detail/memory_size.hpp>
-#include <subfed/detail/together.hpp>
-#include <subfed/held_elements.hpp>
 #include <subfed/scalar.hpp>
 #include <subfed/submodel.hpp>
+#include <subfed/systems/detail/together.hpp>
 #include <subfed/untyped_view.hpp>
 
 #include <algorithm>

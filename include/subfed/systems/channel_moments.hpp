@@ -3,8 +3,8 @@
 /// pass over the clients' data, and merged.
 #pragma once
 
+#include <subfed/detail/arithmetic.hpp>
 #include <subfed/detail/memory_size.hpp>
-#include <subfed/detail/rounded_product.hpp>
 #include <subfed/scalar.hpp>
 #include <subfed/selection.hpp>
 #include <subfed/tensor_view.hpp>

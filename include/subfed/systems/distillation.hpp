@@ -2,7 +2,7 @@
 /// FjORD's self-distillation: a narrow width learns from the widest one that the client holds.
 #pragma once
 
-#include <subfed/average_options.hpp>
+#include <subfed/average/options.hpp>
 #include <subfed/capacity.hpp>
 #include <subfed/scalar.hpp>
 #include <subfed/selection.hpp>

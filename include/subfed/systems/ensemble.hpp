@@ -3,13 +3,13 @@
 /// as large as the whole one's.
 #pragma once
 
-#include <subfed/average_options.hpp>
-#include <subfed/detail/average_kernels.hpp>
-#include <subfed/detail/together.hpp>
+#include <subfed/average/detail/kernels.hpp>
+#include <subfed/average/options.hpp>
 #include <subfed/philox.hpp>
 #include <subfed/scalar.hpp>
-#include <subfed/schemes/site.hpp>
+#include <subfed/scheme.hpp>
 #include <subfed/submodel.hpp>
+#include <subfed/systems/detail/together.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -6,7 +6,7 @@
 #include <subfed/detail/memory_size.hpp>
 #include <subfed/model.hpp>
 #include <subfed/philox.hpp>
-#include <subfed/schemes/site.hpp>
+#include <subfed/scheme.hpp>
 #include <subfed/submodel.hpp>
 
 #include <cmath>

@@ -2,9 +2,9 @@
 /// Expected FLOPs under keep probabilities, FedDrop's budget, and the constant start that meets it.
 #pragma once
 
-#include <subfed/average_options.hpp>
-#include <subfed/cost.hpp>
-#include <subfed/detail/rounded_product.hpp>
+#include <subfed/average/options.hpp>
+#include <subfed/cost/workload.hpp>
+#include <subfed/detail/arithmetic.hpp>
 #include <subfed/systems/feddrop.hpp>
 
 #include <cstddef>

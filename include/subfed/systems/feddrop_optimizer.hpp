@@ -2,8 +2,8 @@
 /// FedDrop's optimiser of keep probabilities under the FLOPs budget.
 #pragma once
 
-#include <subfed/average_options.hpp>
-#include <subfed/detail/keep_descent.hpp>
+#include <subfed/average/options.hpp>
+#include <subfed/systems/detail/probability_descent.hpp>
 #include <subfed/systems/feddrop.hpp>
 #include <subfed/systems/feddrop_budget.hpp>
 #include <subfed/systems/trajectory_similarity.hpp>

@@ -3,11 +3,11 @@
 /// hold.
 #pragma once
 
-#include <subfed/average_options.hpp>
-#include <subfed/detail/rounded_product.hpp>
+#include <subfed/average/options.hpp>
+#include <subfed/detail/arithmetic.hpp>
 #include <subfed/layers/normalization.hpp>
 #include <subfed/philox.hpp>
-#include <subfed/schemes/site.hpp>
+#include <subfed/scheme.hpp>
 #include <subfed/submodel.hpp>
 
 #include <cstddef>

@@ -2,11 +2,11 @@
 /// SCAFFOLD's control variates, cut and averaged like parameters. [SCAFFOLD]
 #pragma once
 
-#include <subfed/average_options.hpp>
-#include <subfed/detail/average_kernels.hpp>
-#include <subfed/detail/together.hpp>
+#include <subfed/average/detail/kernels.hpp>
+#include <subfed/average/options.hpp>
 #include <subfed/model.hpp>
 #include <subfed/scalar.hpp>
+#include <subfed/systems/detail/together.hpp>
 #include <subfed/systems/proximal.hpp>
 #include <subfed/tensor_view.hpp>
 

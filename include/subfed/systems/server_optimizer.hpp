@@ -2,11 +2,11 @@
 /// A server's optimiser on top of any average, which leaves alone what nobody held. [FedOpt]
 #pragma once
 
-#include <subfed/detail/average_checks.hpp>
+#include <subfed/average/detail/checks.hpp>
+#include <subfed/average/held_elements.hpp>
 #include <subfed/detail/memory_size.hpp>
-#include <subfed/detail/together.hpp>
-#include <subfed/held_elements.hpp>
 #include <subfed/scalar.hpp>
+#include <subfed/systems/detail/together.hpp>
 #include <subfed/systems/server_rules.hpp>
 #include <subfed/untyped_view.hpp>
 

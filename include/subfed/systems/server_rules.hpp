@@ -2,8 +2,8 @@
 /// What a server does with one parameter: SGD with momentum, Adagrad, Adam, Yogi. [FedOpt]
 #pragma once
 
-#include <subfed/average_options.hpp>
-#include <subfed/detail/average_kernels.hpp>
+#include <subfed/average/detail/kernels.hpp>
+#include <subfed/average/options.hpp>
 
 #include <cmath>
 #include <concepts>

@@ -3,11 +3,11 @@
 /// parameters.
 #pragma once
 
-#include <subfed/average_options.hpp>
-#include <subfed/detail/average_checks.hpp>
-#include <subfed/detail/average_kernels.hpp>
-#include <subfed/detail/together.hpp>
+#include <subfed/average/detail/checks.hpp>
+#include <subfed/average/detail/kernels.hpp>
+#include <subfed/average/options.hpp>
 #include <subfed/scalar.hpp>
+#include <subfed/systems/detail/together.hpp>
 #include <subfed/systems/feddrop.hpp>
 
 #include <algorithm>

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <cuda/gpu/device_memory.cuh>
-#include <subfed/average_cohort.hpp>
+#include <subfed/average/cohort.hpp>
 #include <subfed/draw.hpp>
 #include <subfed/model_slice.hpp>
 #include <subfed/schemes/random.hpp>

@@ -2,7 +2,7 @@
 /// Works a cohort's average out on the host: which block of the launch averages what. Needs no GPU.
 #pragma once
 
-#include <subfed/average_options.hpp>
+#include <subfed/average/options.hpp>
 #include <subfed/cuda/detail/average_kernel.hpp>
 #include <subfed/cuda/detail/copy_plan.hpp>
 #include <subfed/cuda/detail/image.hpp>

@@ -3,12 +3,12 @@
 /// never at elements.
 #pragma once
 
-#include <subfed/average_cohort.hpp>
-#include <subfed/average_options.hpp>
+#include <subfed/average/cohort.hpp>
+#include <subfed/average/detail/checks.hpp>
+#include <subfed/average/detail/cohort_order.hpp>
+#include <subfed/average/options.hpp>
 #include <subfed/cuda/detail/average_plan.hpp>
-#include <subfed/detail/average_checks.hpp>
-#include <subfed/detail/cohort_order.hpp>
-#include <subfed/detail/memory_apart.hpp>
+#include <subfed/detail/memory_overlap.hpp>
 #include <subfed/error.hpp>
 #include <subfed/model.hpp>
 #include <subfed/submodel.hpp>

@@ -3,7 +3,7 @@
 /// at elements.
 #pragma once
 
-#include <subfed/detail/memory_apart.hpp>
+#include <subfed/detail/memory_overlap.hpp>
 #include <subfed/error.hpp>
 #include <subfed/selection.hpp>
 #include <subfed/submodel.hpp>

@@ -5,7 +5,7 @@
 #include <subfed/cuda/detail/copy_kernel.hpp>
 #include <subfed/cuda/detail/image.hpp>
 #include <subfed/cuda/detail/node_tables.hpp>
-#include <subfed/detail/memory_apart.hpp>
+#include <subfed/detail/memory_overlap.hpp>
 #include <subfed/selection.hpp>
 #include <subfed/submodel.hpp>
 #include <subfed/tensor_view.hpp>

@@ -3,8 +3,8 @@
 /// or reorders, and none needs a flag of nvcc.
 #pragma once
 
+#include <subfed/average/detail/kernels.hpp>
 #include <subfed/config.hpp>
-#include <subfed/detail/average_kernels.hpp>
 #include <subfed/scalar.hpp>
 
 #include <cstdint>

@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: MIT
+/// All of subfed/average/: the mean of every parameter over the clients that hold it.
+#pragma once
+
+#include <subfed/average/cohort.hpp>
+#include <subfed/average/held_elements.hpp>
+#include <subfed/average/options.hpp>
+#include <subfed/average/selective.hpp>

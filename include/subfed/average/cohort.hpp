@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: MIT
+/// The selective average in one pass over a whole cohort's updates.
+#pragma once
+
+#include <subfed/average/detail/checks.hpp>
+#include <subfed/average/detail/cohort_order.hpp>
+#include <subfed/average/detail/model_average.hpp>
+#include <subfed/average/held_elements.hpp>
+#include <subfed/average/options.hpp>
+#include <subfed/detail/float_mode.hpp>
+#include <subfed/detail/loop_nest.hpp>
+#include <subfed/detail/memory_overlap.hpp>
+#include <subfed/executor.hpp>
+#include <subfed/submodel.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace subfed::inline v0 {
+
+/// What one client sends back.
+template <class T>
+struct update {
+  submodel sub;
+  tensor_views<const T> tensors;  ///< in the order in which the model describes them
+  double weight = 1;
+};
+
+namespace detail {
+
+/// What average_model gives a value.
+template <class U>
+held_elements held_by_members(const model& net, const std::vector<member<U>>& members,
+                              const average_options& options) {
+  held_elements out(net);
+  for (std::size_t t = 0; t < net.tensors().size(); ++t) {
+    if (net.tensors()[t].is_local()) continue;
+    const bool keeps = options.integers == integer_rule::keep;
+    if (keeps && net.tensors()[t].role == role::counter) continue;
+    const submodel* before = nullptr;
+    for (const member<U>& m : members) {
+      with_type((*m.tensors)[t], [&]<class E>(const tensor_view<const E>& tensor) {
+        if constexpr (!averageable<E>) {
+          if (!keeps) out.add(*m.sub, t);
+        } else if (options.on_non_finite == non_finite::skip_element) {
+          const paired_walk walk((*m.sub)[tensor_id(t)], net.tensors()[t].extents, tensor);
+          walk.for_each([&](std::int64_t g, std::int64_t l, std::int64_t length) {
+            for (std::int64_t i = 0; i < length; ++i) {
+              const E x = tensor.data_handle()[l + i * walk.local_stride()];
+              if (scalar_traits<E>::is_finite(x)) out.add(t, g + i * walk.global_stride(), 1, 1);
+            }
+          });
+        } else if (before == nullptr || !before->same_nodes(*m.sub)) {
+          out.add(*m.sub, t);
+          before = m.sub;
+        }
+      });
+    }
+  }
+  return out;
+}
+
+/// average_cohort of updates with elements of type U. held may be null.
+template <class T, class U, class Executor>
+average_report average_updates(const model& net, std::span<const update<U>> updates,
+                               const tensor_views<T>& globals, held_elements* held,
+                               const average_options& options, Executor&& run_by) {
+  const detail::float_mode mode;
+  detail::check_options(options);
+  detail::check_globals(net, globals);
+  for (const auto& u : updates) {
+    detail::check_update<U>(net, u.sub, u.tensors, u.weight);
+    detail::check_convertible("average", net, globals, u.tensors, options.content);
+  }
+
+  average_report report;
+  double cohort_weight = 0;
+  const auto admitted =
+      detail::admit_cohort(detail::in_order<detail::content_ties::by_content>(updates), options,
+                           report, cohort_weight, [&](const update<U>& u, update_outcome& outcome) {
+                             return detail::admits(u.sub, u.tensors, options, outcome);
+                           });
+  std::vector<detail::member<U>> members;
+  for (const auto& a : admitted) {
+    if (a.weight > 0) members.push_back({&a.update->sub, a.weight, &a.update->tensors});
+  }
+  detail::placed_tensors places;
+  for (std::size_t t = 0; t < globals.size(); ++t) {
+    const std::string& name = net.tensors()[t].name;
+    places.add(globals[t], name, detail::access::writes);
+    if (net.tensors()[t].is_local()) continue;
+    for (const auto& m : members) places.add((*m.tensors)[t], name, detail::access::reads);
+  }
+  places.check_apart("average");
+  detail::average_model<T, U>(net, globals, members, {}, options, cohort_weight, report, run_by);
+  if (held != nullptr) *held = detail::held_by_members<U>(net, members, options);
+  return report;
+}
+
+}  // namespace detail
+
+/// Averages every global parameter over just the clients that hold it, [Rolex, Eq. 10], as
+/// selective_average does, with all updates at hand: average_cohort<float>(net, updates, globals).
+/// T void: tensors of mixed types.
+///
+/// Shapes    Tensor t of an update is sub.extents(tensor_id(t)), global tensor t as the model has it;
+///           any strides. Of a tensor that stays with the client (role::local) an update may have any
+///           view, also an empty one, which is never read.
+/// Post      Elements that no client holds with a positive weight keep their bits, and so do local
+///           tensors.
+/// Throws    error for whatever selective_average::add and finish refuse; nothing has been written
+///           then. Without updates, or where all are left out, everything keeps its bits.
+/// Numerics  Each element's sum and weight are doubles, added in the order of the clients' numbers
+///           (origin().client) and rounded to T once. Updates with one number are taken by round,
+///           weight, nodes and, where all of those are equal, by the bits of their elements; of
+///           repeated ones under options.round the first in this order is taken. So the bits
+///           depend neither on the order in which updates arrived nor on the executor. What a double
+///           is too small or too large for on the way is averaged in wider numbers: the mean of finite
+///           values is finite, for any weights. The mode of the processor's arithmetic (rounding,
+///           denormal numbers) does not show.
+/// Cost      Reads each element of the updates once (twice with non_finite::refuse and skip_client),
+///           writes each held global element once. No memory by the size of the model.
+template <class T, executor Executor = serial>
+requires(averageable<T> || std::is_void_v<T>) average_report
+    average_cohort(const model& net, std::span<const std::type_identity_t<update<T>>> updates,
+                   const tensor_views<std::type_identity_t<T>>& globals,
+                   const average_options& options = {}, Executor&& run_by = {}) {
+  return detail::average_updates<T, T>(net, updates, globals, nullptr, options, run_by);
+}
+
+/// The same of updates with another element type than the global tensors':
+/// average_cohort<float, half>(net, updates, globals). U void: clients may differ.
+///
+/// Throws    error, also for a tensor of integers on one side that is none, or (but for deltas) of
+///           others, on the other.
+/// Numerics  Elements are converted to double, exactly. Results that are too large for T become
+///           infinite and are counted; non_finite::refuse refuses them (at the cost of averaging
+///           twice where the types or the options allow such results).
+template <class T, class U, executor Executor = serial>
+requires((averageable<T> ||
+          std::is_void_v<T>)&&(averageable<U> ||
+                               std::is_void_v<U>)&&!std::is_same_v<T, U>) average_report
+    average_cohort(const model& net, std::span<const update<U>> updates,
+                   const tensor_views<std::type_identity_t<T>>& globals,
+                   const average_options& options = {}, Executor&& run_by = {}) {
+  return detail::average_updates<T, U>(net, updates, globals, nullptr, options, run_by);
+}
+
+/// The same, and says which elements were held by a client that took part:
+///
+///   held_elements held;
+///   average_cohort<float>(net, updates, globals, held, options);
+///
+/// Cost      Walks the submodels once more, and reads the updates once more with
+///           non_finite::skip_element.
+template <class T, executor Executor = serial>
+requires(averageable<T> || std::is_void_v<T>) average_report
+    average_cohort(const model& net, std::span<const std::type_identity_t<update<T>>> updates,
+                   const tensor_views<std::type_identity_t<T>>& globals, held_elements& held,
+                   const average_options& options = {}, Executor&& run_by = {}) {
+  return detail::average_updates<T, T>(net, updates, globals, &held, options, run_by);
+}
+template <class T, class U, executor Executor = serial>
+requires((averageable<T> ||
+          std::is_void_v<T>)&&(averageable<U> ||
+                               std::is_void_v<U>)&&!std::is_same_v<T, U>) average_report
+    average_cohort(const model& net, std::span<const update<U>> updates,
+                   const tensor_views<std::type_identity_t<T>>& globals, held_elements& held,
+                   const average_options& options = {}, Executor&& run_by = {}) {
+  return detail::average_updates<T, U>(net, updates, globals, &held, options, run_by);
+}
+
+}  // namespace subfed::inline v0

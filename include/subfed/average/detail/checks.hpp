@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: MIT
+/// What both forms of the selective average check before they change anything.
+#pragma once
+
+#include <subfed/average/detail/kernels.hpp>
+#include <subfed/average/options.hpp>
+#include <subfed/detail/loop_nest.hpp>
+#include <subfed/scalar.hpp>
+#include <subfed/submodel.hpp>
+#include <subfed/tensor_view.hpp>
+#include <subfed/untyped_view.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace subfed::inline v0::detail {
+
+/// "client 3 of round 7", the way an update is named in messages.
+inline std::string client_text(const submodel& sub) {
+  return "client " + std::to_string(sub.origin().client) + " of round " +
+         std::to_string(sub.origin().round);
+}
+
+/// An update has a weight, the right model, as many tensors as it has, and their shapes; but of
+/// those that stay with the client any view.
+template <class T>
+void check_update(const model& net, const submodel& sub, const tensor_views<const T>& tensors,
+                  double weight) {
+  check_weight(weight, client_text(sub), {.client = sub.origin().client});
+  if (!(sub.parent() == net)) {
+    fail("subfed: average: the submodel of " + client_text(sub) + " is of another model",
+         {.client = sub.origin().client});
+  }
+  check_count("average", "client", net, tensors.size(), {.client = sub.origin().client});
+  for (std::size_t t = 0; t < tensors.size(); ++t) {
+    if (net.tensors()[t].is_local()) continue;
+    const std::vector<std::int64_t> expected = sub.extents(tensor_id(t));
+    check_shape("average", "client", net.tensors()[t].name, tensors[t].extents(), expected,
+                sub.origin().client);
+  }
+}
+
+/// Whether two types are both of integers, booleans among them, and may differ: deltas are signed
+/// where what they change need not be.
+inline bool are_deltas_of_integers(content what, element_format a, element_format b) noexcept {
+  return what == content::deltas && is_integer(a) && is_integer(b);
+}
+
+template <class T, class U>
+void check_convertible(const char* verb, const model& net, const tensor_views<T>& globals,
+                       const tensor_views<const U>& tensors, content what) {
+  for (std::size_t t = 0; t < globals.size(); ++t) {
+    if (net.tensors()[t].is_local()) continue;
+    if (are_deltas_of_integers(what, format_of_view(globals[t]), format_of_view(tensors[t]))) {
+      continue;
+    }
+    check_convertible(verb, net.tensors()[t].name, globals[t], tensors[t]);
+  }
+}
+
+template <class T>
+void check_globals(const model& net, const tensor_views<T>& globals) {
+  check_count("average", "global", net, globals.size());
+  for (std::size_t t = 0; t < globals.size(); ++t) {
+    const auto& info = net.tensors()[t];
+    check_shape("average", "global", info.name, globals[t].extents(), info.extents);
+    with_type(globals[t],
+              [&](const auto& global) { check_unique("average", "global", info.name, global); });
+  }
+}
+
+/// What an update's round makes of it, with the weight that it has then.
+///
+/// Throws  error when a late_weight is no finite number or negative.
+inline update_outcome outcome_by_round(const submodel& sub, double weight,
+                                       const average_options& options) {
+  update_outcome out{fate::taken, sub.origin().client, sub.origin().round, weight};
+  if (!options.round || out.round == *options.round) return out;
+  out.fate = out.round < *options.round ? fate::late : fate::early;
+  if (out.fate == fate::late && options.on_late == late_update::weigh) {
+    const std::uint64_t passed = *options.round - out.round;
+    const double factor = options.late_weight(passed);
+    if (!is_finite_double(factor) || factor < 0 || !is_finite_double(weight * factor)) {
+      fail("subfed: average: the weight of " + client_text(sub) + ", " + text(weight) + ", times " +
+               text(factor) + " for " + std::to_string(passed) +
+               " rounds passed is not a finite number that is not negative",
+           {.client = out.client});
+    }
+    out.fate = fate::taken;
+    out.weight = rounded_product(weight, factor);
+    return out;
+  }
+  out.weight = 0;
+  return out;
+}
+
+/// Whether updates of this fate are refused with an error. Pre: one that has to do with rounds.
+inline bool is_refused(fate what, const average_options& options) noexcept {
+  if (what == fate::repeated) return options.on_repeated == repeated_update::refuse;
+  return options.on_late == late_update::refuse;
+}
+
+[[noreturn]] inline void refuse_round(const submodel& sub, fate what,
+                                      const average_options& options) {
+  fail("subfed: average: the update of " + client_text(sub) +
+           (what == fate::repeated ? std::string(" is the second one of that client")
+                                   : " is not of round " + std::to_string(*options.round)),
+       {.client = sub.origin().client});
+}
+
+/// Of one tensor: the row-major global offset, or -1.
+template <class E>
+std::int64_t find_non_finite(const submodel& sub, std::size_t t,
+                             const tensor_view<const E>& tensor) {
+  std::int64_t first = -1;
+  if constexpr (averageable<E>) {
+    const E* const data = tensor.data_handle();
+    const paired_walk walk(sub[tensor_id(t)], sub.parent().tensors()[t].extents, tensor);
+    walk.for_each([&](std::int64_t g, std::int64_t l, std::int64_t length) {
+      for (std::int64_t i = 0; i < length; ++i) {
+        if (scalar_traits<E>::is_finite(data[l + i * walk.local_stride()])) continue;
+        const std::int64_t at = g + i * walk.global_stride();
+        if (first < 0 || at < first) first = at;
+      }
+    });
+  }
+  return first;
+}
+
+/// The first NaN or infinity among the elements of an update that take part: which tensor, and where
+/// in the global tensor, row-major. Tensor number tensors.size() when there is none.
+template <class T>
+std::pair<std::size_t, std::int64_t> find_non_finite(const submodel& sub,
+                                                     const tensor_views<const T>& tensors,
+                                                     integer_rule counters) {
+  for (std::size_t t = 0; t < tensors.size(); ++t) {
+    const role is = sub.parent().tensors()[t].role;
+    if (is == role::local || (is == role::counter && counters == integer_rule::keep)) continue;
+    const std::int64_t first =
+        with_type(tensors[t], [&](const auto& tensor) { return find_non_finite(sub, t, tensor); });
+    if (first >= 0) return {t, first};
+  }
+  return {tensors.size(), 0};
+}
+
+/// "(3, 0, 1)": the index of a row-major offset.
+inline std::string index_text(std::int64_t offset, const std::vector<std::int64_t>& extents) {
+  std::vector<std::int64_t> index(extents.size());
+  for (std::size_t r = extents.size(); r-- > 0;) {
+    index[r] = offset % extents[r];
+    offset /= extents[r];
+  }
+  return shape_text(index);
+}
+
+/// Applies the policies that look at a whole update before it takes part. False: leave it out; the
+/// outcome says why then.
+template <class T>
+bool admits(const submodel& sub, const tensor_views<const T>& tensors,
+            const average_options& options, update_outcome& outcome) {
+  const non_finite policy = options.on_non_finite;
+  if (policy == non_finite::propagate || policy == non_finite::skip_element) return true;
+  const auto [tensor, offset] = find_non_finite(sub, tensors, options.integers);
+  if (tensor == tensors.size()) return true;
+  const auto& info = sub.parent().tensors()[tensor];
+  if (policy == non_finite::refuse) {
+    fail("subfed: average: " + client_text(sub) + " has a value that is not finite in tensor '" +
+             info.name + "', at global element " + index_text(offset, info.extents),
+         {.client = sub.origin().client, .tensor = info.name});
+  }
+  outcome.fate = fate::non_finite;
+  outcome.weight = 0;
+  outcome.tensor = info.name;
+  outcome.element = offset;
+  return false;
+}
+
+/// Adds the counts of another part of the cohort.
+inline void add_counts(average_report& to, const average_report& from) {
+  to.clients += from.clients;
+  to.refused_clients += from.refused_clients;
+  to.skipped_clients += from.skipped_clients;
+  to.late_clients += from.late_clients;
+  to.repeated_clients += from.repeated_clients;
+  to.skipped_elements += from.skipped_elements;
+  for (const update_outcome& outcome : from.left_out) {
+    if (to.left_out.size() == average_report::most_listed) return;
+    to.left_out.push_back(outcome);
+  }
+}
+
+}  // namespace subfed::inline v0::detail

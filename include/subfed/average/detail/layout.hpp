@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: MIT
+/// How the loops of an average go through one global tensor and its holders' tensors.
+#pragma once
+
+#include <subfed/average/detail/any_element.hpp>
+#include <subfed/selection.hpp>
+#include <subfed/tensor_view.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace subfed::inline v0::detail {
+
+/// One client's part in the average of one tensor. T: the type of its elements, or any_element.
+template <class T>
+struct participant {
+  double weight;
+  std::size_t shape;                                ///< number of its dimensions in the layout
+  element_pointer_t<T> data = {};                   ///< null: the sums have it already
+  std::array<std::int64_t, max_rank> strides = {};  ///< of data
+};
+
+/// One loop. Nodes are indices of the loop; in the innermost one each node is `unit` elements in a
+/// row.
+struct average_level {
+  std::int64_t extent;
+  std::int64_t unit;
+  std::int64_t global_stride;  ///< of an element; from node to node outside the innermost level
+  std::int64_t sum_stride;
+  std::vector<std::vector<run>> runs;  ///< for each shape, by first node
+  std::vector<std::size_t> shape_of;   ///< for each participant
+  std::vector<std::int64_t> strides;   ///< for each participant, of its data
+
+  std::span<const run> runs_of(std::size_t participant) const noexcept {
+    return runs[shape_of[participant]];
+  }
+};
+
+/// For each innermost node, its holders as bits and where each of them has it. Made for up to 64
+/// participants that hold many short runs, as random sets do.
+struct node_holders {
+  std::vector<std::uint64_t> masks;     ///< bit p: participant p holds the node
+  std::vector<std::int32_t> positions;  ///< [p * extent + node]: its position in p's data
+
+  bool empty() const noexcept { return masks.empty(); }
+};
+
+/// The loops over one tensor, outermost first: its dimensions ordered by stride, and merged where
+/// every participant holds all of the inner one. Participants with the same dimensions share them.
+template <class T>
+class average_layout {
+ public:
+  /// shapes: the different selections of the participants, dimension by dimension.
+  template <class Global>
+  average_layout(const tensor_view<Global>& global,
+                 std::span<const std::vector<selected_dimension>> shapes,
+                 std::vector<participant<T>> participants)
+      : participants_(std::move(participants)) {
+    std::int64_t sum_stride = 1;
+    for (int r = global.rank() - 1; r >= 0; --r) {
+      add_level(global.extent(r), global.stride(r), sum_stride, static_cast<std::size_t>(r),
+                shapes);
+      sum_stride *= global.extent(r);
+    }
+    std::reverse(levels_.begin(), levels_.end());
+    std::stable_sort(levels_.begin(), levels_.end(), [](const auto& a, const auto& b) {
+      return std::abs(a.global_stride) > std::abs(b.global_stride);
+    });
+    if (levels_.empty()) add_rank_0(shapes.size());
+    merge();
+    const average_level& inner = levels_.back();
+    contiguous_ = inner.global_stride == 1 && inner.sum_stride == 1;
+    for (std::size_t p = 0; p < participants_.size(); ++p) {
+      contiguous_ = contiguous_ && (participants_[p].data == nullptr || inner.strides[p] == 1);
+    }
+    if (contiguous_ && !std::is_same_v<T, any_element>) find_node_holders();
+  }
+
+  std::span<const average_level> levels() const noexcept { return levels_; }
+  std::span<const participant<T>> participants() const noexcept { return participants_; }
+  /// All innermost loops step from element to element in memory.
+  bool contiguous() const noexcept { return contiguous_; }
+  /// The outermost loop's nodes: parts that can be averaged independently.
+  std::int64_t slabs() const noexcept { return levels_.front().extent; }
+
+  /// Who holds the innermost nodes; empty where nobody wants to know (see node_holders).
+  const node_holders& nodes() const noexcept { return nodes_; }
+
+ private:
+  /// Longer units are not kept apart: segments are long then anyway.
+  static constexpr std::int64_t longest_unit = 256;
+
+  void add_level(std::int64_t extent, std::int64_t global_stride, std::int64_t sum_stride,
+                 std::size_t r, std::span<const std::vector<selected_dimension>> shapes) {
+    average_level out{extent, 1, global_stride, sum_stride, {}, {}, {}};
+    for (const auto& dimensions : shapes) {
+      out.runs.push_back(dimensions[r].runs);
+      std::sort(out.runs.back().begin(), out.runs.back().end(),
+                [](const auto& a, const auto& b) { return a.first < b.first; });
+    }
+    for (const auto& p : participants_) {
+      out.shape_of.push_back(p.shape);
+      out.strides.push_back(p.strides[r]);
+    }
+    levels_.push_back(std::move(out));
+  }
+
+  /// One loop over one element, which all hold.
+  void add_rank_0(std::size_t shapes) {
+    average_level out{1, 1, 1, 1, {}, {}, {}};
+    out.runs.assign(shapes, {{0, 0, 1}});
+    for (const auto& p : participants_) {
+      out.shape_of.push_back(p.shape);
+      out.strides.push_back(1);
+    }
+    levels_.push_back(std::move(out));
+  }
+
+  void merge() {
+    for (std::size_t i = levels_.size(); i-- > 1;) {
+      average_level& outer = levels_[i - 1];
+      const average_level& inner = levels_[i];
+      const std::int64_t elements = inner.extent * inner.unit;
+      if (!mergeable(outer, inner, elements)) continue;
+      outer.unit = elements;
+      outer.global_stride = inner.global_stride;
+      outer.sum_stride = inner.sum_stride;
+      outer.strides = inner.strides;
+      levels_.erase(levels_.begin() + static_cast<std::ptrdiff_t>(i));
+      if (outer.unit > longest_unit) dissolve_unit(outer);
+    }
+    for (std::size_t i = 0; i + 1 < levels_.size(); ++i) dissolve_unit(levels_[i]);
+  }
+
+  /// Counts a level's nodes by elements instead of units.
+  static void dissolve_unit(average_level& level) {
+    if (level.unit == 1) return;
+    for (auto& runs : level.runs) {
+      for (run& r : runs) {
+        r = {r.position * level.unit, r.first * level.unit, r.length * level.unit};
+      }
+    }
+    level.extent *= level.unit;
+    level.unit = 1;
+  }
+
+  bool mergeable(const average_level& outer, const average_level& inner,
+                 std::int64_t elements) const {
+    if (outer.global_stride != elements * inner.global_stride ||
+        outer.sum_stride != elements * inner.sum_stride) {
+      return false;
+    }
+    const run whole{0, 0, inner.extent};
+    for (const auto& runs : inner.runs) {
+      if (runs.size() != 1 || runs[0] != whole) return false;
+    }
+    for (std::size_t p = 0; p < participants_.size(); ++p) {
+      if (participants_[p].data != nullptr && outer.strides[p] != elements * inner.strides[p]) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  /// Where runs are short on average, units are not single elements, and everybody's data is there.
+  void find_node_holders() {
+    const average_level& inner = levels_.back();
+    const std::size_t count = participants_.size();
+    if (count > 64 || inner.unit == 1 || inner.extent > (std::int64_t{1} << 30)) return;
+    std::size_t runs = 0;
+    for (std::size_t p = 0; p < count; ++p) {
+      if (participants_[p].data == nullptr) return;
+      runs += inner.runs_of(p).size();
+    }
+    constexpr std::int64_t shortest = 32;  // elements a run; with longer ones segments pay
+    if (runs <= 2 * count ||
+        static_cast<std::int64_t>(runs) * shortest <= inner.extent * inner.unit) {
+      return;
+    }
+    const auto extent = static_cast<std::size_t>(inner.extent);
+    nodes_.masks.assign(extent, 0);
+    nodes_.positions.assign(extent * count, 0);
+    for (std::size_t p = 0; p < count; ++p) {
+      for (const run& r : inner.runs_of(p)) {
+        for (std::int64_t i = 0; i < r.length; ++i) {
+          const auto node = static_cast<std::size_t>(r.first + i);
+          nodes_.masks[node] |= std::uint64_t{1} << p;
+          nodes_.positions[p * extent + node] = static_cast<std::int32_t>(r.position + i);
+        }
+      }
+    }
+  }
+
+  std::vector<participant<T>> participants_;
+  std::vector<average_level> levels_;
+  bool contiguous_ = false;
+  node_holders nodes_;
+};
+
+}  // namespace subfed::inline v0::detail

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: MIT
+/// Averages all tensors of a model: what streaming and one-pass form share.
+#pragma once
+
+#include <subfed/average/detail/any_element.hpp>
+#include <subfed/average/detail/checks.hpp>
+#include <subfed/average/detail/counter_merge.hpp>
+#include <subfed/average/detail/dense_average.hpp>
+#include <subfed/average/detail/holder_list.hpp>
+#include <subfed/average/detail/integer_merge.hpp>
+#include <subfed/average/detail/layout.hpp>
+#include <subfed/average/detail/tensor_average.hpp>
+#include <subfed/average/detail/weight_scale.hpp>
+#include <subfed/average/options.hpp>
+#include <subfed/detail/float_mode.hpp>
+#include <subfed/executor.hpp>
+#include <subfed/submodel.hpp>
+#include <subfed/tensor_view.hpp>
+#include <subfed/untyped_view.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace subfed::inline v0::detail {
+
+/// A client as the average of a whole model sees it. T: the element type of all of its tensors, or
+/// void.
+template <class T>
+struct member {
+  const submodel* sub;
+  double weight;
+  const tensor_views<const T>* tensors;  ///< null: the sums have it already
+};
+
+/// What has been added up of one tensor before.
+struct tensor_state {
+  const double* sums = nullptr;
+  const double* weights = nullptr;  ///< null while the members have them
+  const integer_merge* integers = nullptr;
+  const counter_merge* counters = nullptr;
+  std::int64_t exponent = 0;  ///< the sums are 2 to its power times what they stand for
+  double largest = 0;         ///< the largest number of the types of what was added
+};
+
+/// The different submodels of a cohort, and which of them each member has.
+struct distinct_submodels {
+  std::vector<const submodel*> all;
+  std::vector<std::size_t> of_member;
+};
+
+template <class T>
+distinct_submodels find_distinct(std::span<const member<T>> members) {
+  distinct_submodels out;
+  submodel_index known;
+  for (const member<T>& m : members) {
+    const std::uint64_t hash = nodes_hash(*m.sub);
+    std::size_t number = known.find(
+        hash, [&](std::size_t d) { return out.all[d] == m.sub || out.all[d]->same_nodes(*m.sub); });
+    if (number == submodel_index::none) {
+      number = out.all.size();
+      known.add(hash, number);
+      out.all.push_back(m.sub);
+    }
+    out.of_member.push_back(number);
+  }
+  return out;
+}
+
+inline std::vector<selected_dimension> dimensions_of(const submodel& sub, std::size_t tensor) {
+  const selection chosen = sub[tensor_id(tensor)];
+  std::vector<selected_dimension> out;
+  for (int r = 0; r < chosen.rank(); ++r) out.push_back(chosen.dimension(r));
+  return out;
+}
+
+/// The members' parts in tensor number t. From: the type of its elements, or any_element.
+template <class From, class T>
+std::vector<participant<From>> participants_of(std::size_t t, std::span<const member<T>> members,
+                                               const distinct_submodels& distinct) {
+  std::vector<participant<From>> out;
+  for (std::size_t m = 0; m < members.size(); ++m) {
+    participant<From> p{members[m].weight, distinct.of_member[m]};
+    if (members[m].tensors != nullptr) {
+      with_type((*members[m].tensors)[t], [&]<class E>(const tensor_view<const E>& tensor) {
+        if constexpr (std::is_same_v<From, E> ||
+                      (std::is_same_v<From, any_element> && averageable<E>)) {
+          p.data = element_pointer<From>::from(tensor.data_handle());
+        }
+        std::copy(tensor.strides().begin(), tensor.strides().end(), p.strides.begin());
+      });
+    }
+    out.push_back(p);
+  }
+  return out;
+}
+
+/// Whether all members have the elements of tensor number t in the type E.
+template <class E, class T>
+bool all_have_type(std::size_t t, std::span<const member<T>> members) {
+  return std::all_of(members.begin(), members.end(), [&](const member<T>& m) {
+    if (m.tensors == nullptr) return true;
+    return with_type((*m.tensors)[t],
+                     []<class F>(const tensor_view<const F>&) { return std::is_same_v<E, F>; });
+  });
+}
+
+/// A tensor's average, to be run in parts.
+struct tensor_job {
+  std::int64_t slabs;
+  std::int64_t slabs_a_part;
+  std::function<part_report(std::int64_t begin, std::int64_t end, pass does)> run;
+  bool may_overflow = false;  ///< results may be too large for the global tensor's type
+  std::size_t tensor = 0;
+};
+
+/// From: the type of all members' elements, or any_element.
+template <class From, class E, class T>
+tensor_job floating_job(const tensor_view<E>& global, std::size_t t,
+                        std::span<const member<T>> members, const distinct_submodels& distinct,
+                        average_terms terms) {
+  constexpr std::int64_t part_elements = 1 << 18;
+  std::vector<participant<From>> participants = participants_of<From>(t, members, distinct);
+  double largest = terms.largest;
+  for (const auto& p : participants) {
+    if (!(p.data == nullptr)) largest = (std::max)(largest, largest_at(p.data));
+  }
+  std::vector<double> weights;
+  for (const auto& p : participants) weights.push_back(p.weight);
+  const weight_scale scale = terms.sums == nullptr ? scale_of(weights, is_far_reaching(largest))
+                                                   : weight_scale{terms.weights_exponent};
+  terms.wide = scale.wide;
+  if (scale.exponent != 0) {
+    terms.cohort_weight = scaled(terms.cohort_weight, scale.exponent);
+    for (auto& p : participants) p.weight = scaled(p.weight, scale.exponent);
+  }
+  std::vector<std::vector<selected_dimension>> shapes;
+  for (const submodel* sub : distinct.all) shapes.push_back(dimensions_of(*sub, t));
+  const auto layout =
+      std::make_shared<const average_layout<From>>(global, shapes, std::move(participants));
+  const std::int64_t a_slab = global.size() / layout->slabs();
+  return {layout->slabs(), (std::max)(part_elements / a_slab, std::int64_t{1}),
+          [global, layout, terms](std::int64_t begin, std::int64_t end, pass does) {
+            average_terms own = terms;
+            own.does = does;
+            tensor_average<E, From> average(global.data_handle(), *layout, own);
+            average.run(begin, end);
+            return average.report();
+          },
+          !terms.is_plain() || largest > largest_of<E>()};
+}
+
+template <class E>
+tensor_job dense_job(const tensor_view<E>& global, average_terms terms) {
+  constexpr std::int64_t part_elements = 1 << 18;
+  const std::int64_t slabs = global.rank() == 0 ? 1 : global.extent(0);
+  if (terms.weights_exponent != 0) {
+    terms.cohort_weight = scaled(terms.cohort_weight, terms.weights_exponent);
+  }
+  return {slabs, (std::max)(part_elements / (global.size() / slabs), std::int64_t{1}),
+          [global, terms](std::int64_t begin, std::int64_t end, pass does) {
+            average_terms own = terms;
+            own.does = does;
+            return dense_average(global, own, begin, end);
+          },
+          !terms.is_plain() || terms.largest > largest_of<E>()};
+}
+
+/// Throws  error when a new value does not fit.
+template <class E, class T>
+tensor_job integer_job(const tensor_view<E>& global, const model& net, std::size_t t,
+                       std::span<const member<T>> members, const integer_merge* before,
+                       const average_options& options) {
+  const auto& info = net.tensors()[t];
+  const auto merged = std::make_shared<integer_merge>();
+  if (before != nullptr) *merged = *before;
+  for (const member<T>& m : members) {
+    if (m.tensors == nullptr) continue;
+    with_type((*m.tensors)[t], [&]<class F>(const tensor_view<const F>& tensor) {
+      if constexpr (!averageable<F>) {
+        merged->add(options.integers, (*m.sub)[tensor_id(t)], info.extents, tensor);
+      }
+    });
+  }
+  merged->check(global, options.content, info.name);
+  return {1, 1, [global, merged, what = options.content](std::int64_t, std::int64_t, pass) {
+            return part_report{merged->write(global, what)};
+          }};
+}
+
+/// The same for a counter in floating point. skipped: counts what is left out.
+template <class E, class T>
+tensor_job counter_job(const tensor_view<E>& global, const model& net, std::size_t t,
+                       std::span<const member<T>> members, const counter_merge* before,
+                       const average_options& options, std::int64_t& skipped) {
+  const auto merged = std::make_shared<counter_merge>();
+  if (before != nullptr) *merged = *before;
+  for (const member<T>& m : members) {
+    if (m.tensors == nullptr) continue;
+    with_type((*m.tensors)[t], [&]<class F>(const tensor_view<const F>& tensor) {
+      if constexpr (averageable<F>) {
+        skipped += merged->add(options, (*m.sub)[tensor_id(t)], net.tensors()[t].extents, tensor);
+      }
+    });
+  }
+  return {1, 1,
+          [global, merged, what = options.content](std::int64_t, std::int64_t, pass does) {
+            return merged->write(global, what, does);
+          },
+          true};
+}
+
+/// The average of a tensor of floating-point numbers.
+template <class E, class T>
+tensor_job averaging_job(const tensor_view<E>& global, std::size_t t,
+                         std::span<const member<T>> members, const distinct_submodels& distinct,
+                         const average_terms& terms) {
+  if (terms.weights != nullptr) return dense_job(global, terms);
+  if constexpr (std::is_void_v<T> || std::is_same_v<T, E>) {
+    if (std::is_same_v<T, E> || all_have_type<E>(t, members)) {
+      return floating_job<E>(global, t, members, distinct, terms);
+    }
+  }
+  if constexpr (!std::is_same_v<T, E>) {
+    return floating_job<any_element>(global, t, members, distinct, terms);
+  }
+}
+
+/// Averages all tensors and counts in the report. states: empty, or one for each tensor. T: the type
+/// of the global tensors' elements, U: of the members'; each may be void.
+///
+/// Throws  error when a sum of integers does not fit, and for a result that is too large for its type
+///         under non_finite::refuse; before the first write.
+template <class T, class U, executor Executor>
+void average_model(const model& net, const tensor_views<T>& globals,
+                   std::span<const member<U>> members, std::span<const tensor_state> states,
+                   const average_options& options, double cohort_weight, average_report& report,
+                   Executor&& run_by) {
+  const float_mode mode;
+  struct part {
+    std::size_t job;
+    std::int64_t begin, end;  // slabs
+    part_report report;
+  };
+  const distinct_submodels distinct = find_distinct(members);
+  std::vector<tensor_job> jobs;
+  average_report counted = report;
+  for (std::size_t t = 0; t < globals.size(); ++t) {
+    if (globals[t].size() == 0) continue;
+    if (net.tensors()[t].is_local()) {
+      counted.kept += globals[t].size();
+      continue;
+    }
+    average_options own = options;
+    if (!net.tensors()[t].is_parameter()) own.step = 1;  // a longer one makes a variance negative
+    const tensor_state state = states.empty() ? tensor_state{} : states[t];
+    with_type(globals[t], [&]<class E>(const tensor_view<E>& global) {
+      const bool is_counter = !averageable<E> || net.tensors()[t].role == role::counter;
+      const bool keeps = is_counter && options.integers == integer_rule::keep;
+      (keeps ? counted.kept : counted.unheld) += global.size();
+      if (keeps) return;
+      if constexpr (averageable<E>) {
+        if (is_counter) {
+          jobs.push_back(counter_job(global, net, t, members, state.counters, options,
+                                     counted.skipped_elements));
+          jobs.back().tensor = t;
+          return;
+        }
+        if (members.empty() && state.weights == nullptr) return;
+        const average_terms terms{state.sums,    state.weights, own,
+                                  cohort_weight, state.largest, state.exponent};
+        jobs.push_back(averaging_job(global, t, members, distinct, terms));
+      } else {
+        jobs.push_back(integer_job(global, net, t, members, state.integers, options));
+      }
+      jobs.back().tensor = t;
+    });
+  }
+
+  std::vector<part> parts;
+  for (std::size_t j = 0; j < jobs.size(); ++j) {
+    for (std::int64_t begin = 0; begin < jobs[j].slabs; begin += jobs[j].slabs_a_part) {
+      parts.push_back({j, begin, (std::min)(begin + jobs[j].slabs_a_part, jobs[j].slabs), {}});
+    }
+  }
+  const auto run = [&](pass does) {
+    run_by.parallel_for(static_cast<std::int64_t>(parts.size()), [&](std::int64_t i) {
+      const float_mode of_thread;
+      part& p = parts[static_cast<std::size_t>(i)];
+      const tensor_job& job = jobs[p.job];
+      if (does == pass::writes || job.may_overflow) p.report = job.run(p.begin, p.end, does);
+    });
+  };
+  const auto may_overflow = [](const tensor_job& job) { return job.may_overflow; };
+  if (options.on_non_finite == non_finite::refuse &&
+      std::any_of(jobs.begin(), jobs.end(), may_overflow)) {
+    run(pass::rehearses);
+    for (const part& p : parts) {
+      if (p.report.overflowed == 0) continue;
+      const auto& info = net.tensors()[jobs[p.job].tensor];
+      fail("subfed: average: the average of tensor '" + info.name + "' at global element " +
+               index_text(p.report.first_overflow, info.extents) +
+               " is too large for the tensor's type",
+           {.tensor = info.name});
+    }
+  }
+  run(pass::writes);
+  for (const part& p : parts) {
+    counted.held += p.report.held;
+    counted.unheld -= p.report.held;
+    counted.skipped_elements += p.report.skipped;
+    counted.overflowed += p.report.overflowed;
+  }
+  report = counted;
+}
+
+}  // namespace subfed::inline v0::detail

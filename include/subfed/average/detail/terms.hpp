@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT
+/// What an average is made of besides its participants, and what the options make of a mean.
+#pragma once
+
+#include <subfed/average/detail/kernels.hpp>
+#include <subfed/average/detail/wide_number.hpp>
+#include <subfed/average/options.hpp>
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+namespace subfed::inline v0::detail {
+
+/// What one part of the work did.
+struct part_report {
+  std::int64_t held = 0;
+  std::int64_t skipped = 0;
+  std::int64_t overflowed = 0;
+  std::int64_t first_overflow = -1;  ///< the row-major global offset of one of them
+
+  void count_overflow(std::int64_t offset) noexcept {
+    ++overflowed;
+    if (first_overflow < 0 || offset < first_overflow) first_overflow = offset;
+  }
+};
+
+/// Whether results are written, or only counted.
+enum class pass { writes, rehearses };
+
+/// What an average is made of besides the participants. Weights may have been multiplied by a power
+/// of two, the cohort's among them.
+struct average_terms {
+  const double* sums = nullptr;  ///< what participants without data have added up, row-major
+  const double* weights =
+      nullptr;  ///< where there are no participants: the weights of each element
+  average_options options = {};
+  double cohort_weight = 0;
+  double largest = 0;  ///< the largest number of the types of what the sums are made of
+  std::int64_t weights_exponent = 0;  ///< `weights` times 2 to its power go with the sums
+  bool wide = false;  ///< weights lie so far apart that every element needs wide numbers
+  pass does = pass::writes;
+
+  /// The selective average itself, without options that need the old values.
+  bool is_plain() const noexcept {
+    return options.divide_by == divisor::holders && options.content == content::parameters &&
+           options.step == 1;
+  }
+};
+
+/// The new value where options are not the plain selective average. Of doubles or wide numbers.
+inline double combined(const average_terms& terms, double sum, double weight, double old) noexcept {
+  const bool all = terms.options.divide_by == divisor::cohort;
+  const double total = all ? terms.cohort_weight : weight;
+  const double step = terms.options.step;
+  if (terms.options.content == content::deltas) return old + rounded_product(step, sum / total);
+  if (all) sum += rounded_product(total - weight, old);
+  const double average = sum / total;
+  return step == 1 ? average : old + rounded_product(step, average - old);
+}
+
+/// Whether combined() may lose what clients that do not hold a tiny element add to the sum.
+inline bool loses_old(const average_terms& terms, double weight, double old) noexcept {
+  if (terms.options.divide_by != divisor::cohort || terms.options.content == content::deltas) {
+    return false;
+  }
+  const double absent = terms.cohort_weight - weight;
+  const double part = rounded_product(absent, old);
+  constexpr double tiny = power_of_two(-960);
+  return absent != 0 && old != 0 && part < tiny && part > -tiny;
+}
+
+/// The new value, plain or combined(), where sums or products leave the range of double. A mean that
+/// rounding takes over the largest double is that. Pre: the weight is positive, old finite.
+inline double careful_value(const average_terms& terms, wide_number sum, wide_number weight,
+                            double old) noexcept {
+  const bool all = terms.options.divide_by == divisor::cohort;
+  const bool deltas = terms.options.content == content::deltas;
+  const double step = terms.options.step;
+  const wide_number total = all ? wide_number(terms.cohort_weight) : weight;
+  const wide_number before(old);
+  wide_number out;
+  if (deltas) {
+    out = before + wide_number(step) * (sum / total);
+  } else {
+    if (all) sum = sum + (total - weight) * before;
+    out = sum / total;
+    if (step != 1) out = before + wide_number(step) * (out - before);
+  }
+  const double value = out.value();
+  constexpr double largest = (std::numeric_limits<double>::max)();
+  const bool is_mean = !deltas && step >= 0 && step <= 1;
+  if (is_mean && !is_finite_double(value)) return std::signbit(value) ? -largest : largest;
+  return value;
+}
+
+}  // namespace subfed::inline v0::detail

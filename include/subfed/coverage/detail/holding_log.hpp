@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT
+/// Who held what in which round: distinct submodels, and a number for each client and round.
+#pragma once
+
+#include <subfed/coverage/detail/list_less.hpp>
+#include <subfed/detail/node_ranges.hpp>
+#include <subfed/submodel.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace subfed::inline v0::detail {
+
+/// Sets and submodels are kept once, numbered in the order of their first use.
+class holding_log {
+ public:
+  using number = std::uint32_t;
+
+  explicit holding_log(std::size_t groups) : sets_(groups) {}
+
+  /// The set of each group, a client of the round that is going on.
+  void record(std::vector<node_ranges> sets) {
+    std::vector<number> key;
+    for (std::size_t g = 0; g < sets_.size(); ++g) key.push_back(add_set(g, std::move(sets[g])));
+    add_entry(add_submodel(std::move(key)));
+  }
+  number add_set(std::size_t group, node_ranges set) { return sets_[group].find(std::move(set)); }
+  number add_submodel(std::vector<number> sets) { return submodels_.find(std::move(sets)); }
+  void add_entry(number submodel) { entries_.push_back(submodel); }
+  void end_round() { ends_.push_back(entries_.size()); }
+
+  std::size_t rounds() const noexcept { return ends_.size(); }
+  std::span<const number> entries() const noexcept { return entries_; }
+  /// Entries of a round; of the one that is going on for the number rounds().
+  std::span<const number> entries(std::size_t round) const {
+    const std::size_t begin = round == 0 ? 0 : ends_[round - 1];
+    const std::size_t end = round == ends_.size() ? entries_.size() : ends_[round];
+    return std::span(entries_).subspan(begin, end - begin);
+  }
+  /// Entries of the rounds that have ended.
+  std::span<const number> ended() const { return std::span(entries_).first(open()); }
+  /// First entry of the round that is going on.
+  std::size_t open() const noexcept { return ends_.empty() ? 0 : ends_.back(); }
+
+  std::span<const std::vector<number>> submodels() const noexcept { return submodels_.items; }
+  std::span<const node_ranges> sets(std::size_t group) const noexcept { return sets_[group].items; }
+  /// The sets of an entry's submodel.
+  std::vector<node_ranges> sets_of(number submodel) const {
+    std::vector<node_ranges> out;
+    for (std::size_t g = 0; g < sets_.size(); ++g) {
+      out.push_back(sets_[g].items[submodels_.items[submodel][g]]);
+    }
+    return out;
+  }
+
+ private:
+  template <class Item>
+  struct numbered {
+    std::map<Item, number, list_less> numbers;
+    std::vector<Item> items;
+
+    number find(Item item) {
+      if (items.size() > (std::numeric_limits<number>::max)()) {
+        fail("subfed: parameter_coverage: more than 2^32 different sets or submodels");
+      }
+      const auto next = static_cast<number>(items.size());
+      const auto [at, is_new] = numbers.try_emplace(std::move(item), next);
+      if (is_new) items.push_back(at->first);
+      return at->second;
+    }
+  };
+
+  std::vector<numbered<node_ranges>> sets_;
+  numbered<std::vector<number>> submodels_;
+  std::vector<number> entries_;
+  std::vector<std::size_t> ends_;
+};
+
+}  // namespace subfed::inline v0::detail

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: MIT
+/// How often rolling and static windows hold each node, without walking the rounds.
+/// [Rolex, Eq. 4, Eq. 6]
+#pragma once
+
+#include <subfed/coverage/theory/random_counts.hpp>
+#include <subfed/coverage/theory/round_distribution.hpp>
+#include <subfed/detail/memory_size.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace subfed::inline v0 {
+
+/// What one client holds in round j of K nodes: the `kept` nodes from (phase + j step) mod K on,
+/// round the end. Step 0 is a static set; a backward walk has a negative step.
+struct held_window {
+  std::int64_t kept = 0;
+  std::int64_t step = 1;
+  std::int64_t phase = 0;
+};
+
+namespace detail {
+
+inline void check_windows(const char* what, std::int64_t extent,
+                          std::span<const held_window> windows) {
+  if (extent < 1 || extent > INT32_MAX) {
+    fail(std::string("subfed: ") + what + ": the extent is " + std::to_string(extent) +
+         ", expected 1 to 2^31 - 1");
+  }
+  for (const held_window& w : windows) {
+    if (w.kept < 0 || w.kept > extent) {
+      fail(std::string("subfed: ") + what + ": a window keeps " + std::to_string(w.kept) +
+           " nodes, expected 0 to " + std::to_string(extent));
+    }
+  }
+}
+
+inline std::int64_t wrapped(std::int64_t x, std::int64_t extent) {
+  const std::int64_t rest = x % extent;
+  return rest < 0 ? rest + extent : rest;
+}
+
+/// Rounds after which a window is where it was.
+inline std::int64_t period(std::int64_t extent, const held_window& w) {
+  return extent / std::gcd(wrapped(w.step, extent), extent);
+}
+
+}  // namespace detail
+
+/// How often each of K nodes was held in R rounds in which all the windows take part.
+///
+/// With step 1, any K rounds hold every node `kept` times. In general a window returns after
+/// P = K / gcd(step, K) rounds, in which it starts once at each start that it ever has; R is full
+/// periods and a rest that is counted.
+///
+/// Throws  error unless 1 <= K < 2^31, 0 <= kept <= K, R >= 0, and a count fits 63 bits.
+/// Cost    O(K) a window.
+inline std::vector<std::int64_t> window_counts(std::int64_t extent,
+                                               std::span<const held_window> windows,
+                                               std::int64_t rounds) {
+  detail::check_windows("window_counts", extent, windows);
+  detail::check_rounds("window_counts", rounds);
+  if (!windows.empty() && rounds > INT64_MAX / static_cast<std::int64_t>(windows.size())) {
+    detail::fail("subfed: window_counts: " + std::to_string(rounds) + " rounds of " +
+                 std::to_string(windows.size()) + " windows are over 2^63 - 1");
+  }
+  const auto K = static_cast<std::size_t>(extent);
+  std::vector<std::int64_t> counts(K, 0);
+  std::vector<std::int64_t> starts(K);
+  for (const held_window& w : windows) {
+    // starts[x]: how often the window started at x
+    std::fill(starts.begin(), starts.end(), 0);
+    const std::int64_t period = detail::period(extent, w);
+    const std::int64_t step = detail::wrapped(w.step, extent);
+    std::int64_t start = detail::wrapped(w.phase, extent);
+    for (std::int64_t j = 0; j < (std::min)(period, rounds); ++j) {
+      starts[static_cast<std::size_t>(start)] = rounds / period + (j < rounds % period ? 1 : 0);
+      start = (start + step) % extent;
+    }
+    // Node n is held by the starts n - kept + 1 .. n: a sum that slides round the end.
+    std::int64_t held = 0;
+    for (std::int64_t x = extent - w.kept; x < extent; ++x) {
+      held += starts[static_cast<std::size_t>(x)];
+    }
+    for (std::int64_t n = 0; n < extent; ++n) {
+      held += starts[static_cast<std::size_t>(n)];
+      held -= starts[static_cast<std::size_t>(detail::wrapped(n - w.kept, extent))];
+      counts[static_cast<std::size_t>(n)] += held;
+    }
+  }
+  return counts;
+}
+
+/// The first round after which every node has been held at least `times` times; nothing when some
+/// node is in no window of any round.
+///
+/// One window with step 1 first covers K nodes after K - kept + 1 rounds; static windows (step 0)
+/// after `times` rounds or never.
+///
+/// Throws  error as window_counts does, and when times < 1 or times K is over 2^62.
+/// Cost    O(K log(times K)) a window.
+inline std::optional<std::int64_t> window_first_cover(std::int64_t extent,
+                                                      std::span<const held_window> windows,
+                                                      std::int64_t times = 1) {
+  detail::check_windows("window_first_cover", extent, windows);
+  if (times < 1 || times > (std::int64_t{1} << 62) / extent) {
+    detail::fail("subfed: window_first_cover: held " + std::to_string(times) +
+                 " times, expected 1 to 2^62 / K");
+  }
+  // A node that a window ever holds is held in each of its periods.
+  std::int64_t longest = 1;
+  for (const held_window& w : windows) longest = (std::max)(longest, detail::period(extent, w));
+  const auto covered = [&](std::int64_t rounds) {
+    const auto counts = window_counts(extent, windows, rounds);
+    return *std::min_element(counts.begin(), counts.end()) >= times;
+  };
+  std::int64_t no = 0;
+  std::int64_t yes = longest * times;
+  if (!covered(yes)) return std::nullopt;
+  while (yes - no > 1) {
+    const std::int64_t middle = no + (yes - no) / 2;
+    (covered(middle) ? yes : no) = middle;
+  }
+  return yes;
+}
+
+/// P(node n was not held in R rounds) for each of K nodes, when all clients' windows start at
+/// (j step) mod K and each one's length is drawn anew each round, as `round` says:
+///
+///   product over rounds j and clients of P(L <= (n - j step) mod K)
+///
+/// The mean over the nodes is the expected share of unseen ones. Step 0: static sets.
+///
+/// Throws    error when R < 0.
+/// Numerics  Relative error about 1e-16 R (clients).
+/// Cost      O(K min(R, K) + K clients), 1 s for K = R = 20000.
+inline std::vector<double> window_unseen_probabilities(const random_round& round, std::int64_t step,
+                                                       std::int64_t rounds) {
+  detail::check_rounds("window_unseen_probabilities", rounds);
+  const std::int64_t K = round.extent();
+  // missed[d]: P(no client's window is longer than d)
+  std::vector<double> missed(detail::memory_size<double>(K), 1.0);
+  for (const auto& mix : round.clients()) {
+    std::vector<double> longer(detail::memory_size<double>(K) + 1,
+                               0.0);  // P(L = l), then P(L <= l)
+    for (const auto& [kept, share] : mix) longer[static_cast<std::size_t>(kept)] += share;
+    for (std::size_t d = 0; d < missed.size(); ++d) {
+      if (d > 0) longer[d] += longer[d - 1];
+      missed[d] *= longer[d];
+    }
+  }
+  const std::int64_t period = detail::period(K, {0, step, 0});
+  std::vector<double> out(detail::memory_size<double>(K), 1.0);
+  for (std::int64_t n = 0; n < K; ++n) {
+    double once = 1;  // over a full period
+    double rest = 1;
+    std::int64_t d = n;
+    for (std::int64_t j = 0; j < (std::min)(period, rounds); ++j) {
+      const double p = missed[static_cast<std::size_t>(d)];
+      once *= p;
+      if (j < rounds % period) rest *= p;
+      d = detail::wrapped(d - detail::wrapped(step, K), K);
+    }
+    const auto full = static_cast<double>(rounds / period);
+    out[static_cast<std::size_t>(n)] = rest * (full > 0 ? std::pow(once, full) : 1);
+  }
+  return out;
+}
+
+/// Distribution of the first full cover by windows that all start at node j mod K in round j, their
+/// lengths drawn anew each round: it takes a window that reaches node K - 1, hence
+///
+///   P(T > R) = product over j < R and clients of P(L < K - j).
+///
+/// Throws    error unless at least one node is held in every round: without, the node where the
+///           windows start could stay behind.
+/// Numerics  Relative error about 1e-16 R (clients).
+/// Cost      O(K clients).
+inline round_distribution rolling_first_cover(const random_round& round) {
+  const std::int64_t K = round.extent();
+  bool always = false;
+  for (const auto& mix : round.clients()) {
+    bool here = true;
+    for (const auto& each : mix) here = here && each.kept > 0;
+    always = always || here;
+  }
+  if (!always) {
+    detail::fail(
+        "subfed: rolling_first_cover: there may be rounds in which no client keeps a node, "
+        "expected "
+        "a client that always does");
+  }
+  round_distribution out;
+  double beyond = 1;
+  for (std::int64_t j = 0; j < K && beyond > 0; ++j) {
+    out.beyond.push_back(beyond);
+    for (const auto& mix : round.clients()) {
+      double shorter = 0;
+      for (const auto& [kept, share] : mix) shorter += kept < K - j ? share : 0;
+      beyond *= shorter;
+    }
+  }
+  return out;
+}
+
+}  // namespace subfed::inline v0

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: MIT
+#include <subfed/average/options.hpp>
+
+#include <subfed/average/cohort.hpp>
+#include <subfed/average/selective.hpp>
+#include <support/average_properties.hpp>
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+using subfed::average_options;
+using subfed::average_report;
+using subfed::content;
+using subfed::divisor;
+using subfed::non_finite;
+using support::message_of;
+
+namespace {
+
+/// One element, old value 10, held by clients with values 4 and 8 of weights 1 and 3; a third
+/// client of weight 4 does not hold it.
+double combined(const average_options& options) {
+  subfed::model net;
+  const auto g = net.group("g", 1);
+  net.tensor("x", {g});
+  const double a = 4;
+  const double b = 8;
+  const subfed::submodel holds(net, {subfed::index_set::full(1)});
+  const subfed::submodel lacks(net, {subfed::index_set(1, {})});
+  const std::vector<subfed::update<double>> updates{
+      {holds, {subfed::tensor_view<const double>(&a, {1})}, 1},
+      {holds, {subfed::tensor_view<const double>(&b, {1})}, 3},
+      {lacks, {subfed::tensor_view<const double>(nullptr, {0})}, 4}};
+  double one_pass = 10;
+  double streamed = 10;
+  const std::vector<subfed::tensor_view<double>> first{{&one_pass, {1}}};
+  const std::vector<subfed::tensor_view<double>> second{{&streamed, {1}}};
+  support::check_report(support::at_once(net, updates, first, options),
+                        support::streamed(net, updates, second, options));
+  CHECK(one_pass == streamed);
+  return one_pass;
+}
+
+}  // namespace
+
+TEST_CASE("the defaults are the selective average of parameters, with everything let through") {
+  const average_options options;
+  CHECK(options.divide_by == divisor::holders);
+  CHECK(options.content == content::parameters);
+  CHECK(options.step == 1);
+  CHECK(options.on_non_finite == non_finite::propagate);
+  CHECK_FALSE(options.round.has_value());
+  CHECK(average_report{} == average_report{.clients = 0, .held = 0, .unheld = 0});
+}
+
+TEST_CASE("divisor, content and step: eight formulas by hand") {
+  using enum divisor;
+  using enum content;
+  // Sum of w x: 1 4 + 3 8 = 28. Weight of the holders 4, of the cohort 8.
+  CHECK(combined({.divide_by = holders, .content = parameters}) == 7);   // 28 / 4
+  CHECK(combined({.divide_by = cohort, .content = parameters}) == 8.5);  // (28 + 4 10) / 8
+  CHECK(combined({.divide_by = holders, .content = deltas}) == 17);      // 10 + 28 / 4
+  CHECK(combined({.divide_by = cohort, .content = deltas}) == 13.5);     // 10 + 28 / 8
+  CHECK(combined({.divide_by = holders, .content = parameters, .step = 0.5}) == 8.5);
+  CHECK(combined({.divide_by = cohort, .content = parameters, .step = 0.5}) == 9.25);
+  CHECK(combined({.divide_by = holders, .content = deltas, .step = 2}) == 24);
+  CHECK(combined({.divide_by = cohort, .content = deltas, .step = 2}) == 17);
+}
+
+TEST_CASE("a step above 1 goes beyond the average, a negative one away from it") {
+  CHECK(combined({.step = 2}) == 4);
+  CHECK(combined({.step = -1}) == 13);
+  CHECK(combined({.step = 0}) == 10);
+}
+
+TEST_CASE("a cohort of one that holds everything: both divisors are the client's own values") {
+  subfed::model net;
+  net.tensor("x", {3});
+  const std::vector<float> values{0.1f, -2.5f, 3e-30f};
+  for (const auto divide_by : {divisor::holders, divisor::cohort}) {
+    std::vector<float> global{7, 7, 7};
+    const std::vector<subfed::update<float>> updates{
+        {subfed::submodel::full(net), {subfed::tensor_view<const float>(values.data(), {3})}, 3}};
+    subfed::average_cohort<float>(net, updates, {subfed::tensor_view<float>(global.data(), {3})},
+                                  {.divide_by = divide_by});
+    CHECK(support::same_bits(global, values));
+  }
+}
+
+TEST_CASE("clients of weight 0 do not enlarge the cohort's divisor") {
+  subfed::model net;
+  net.tensor("x", {1});
+  const double value = 6;
+  double global = 2;
+  const auto full = subfed::submodel::full(net);
+  const subfed::tensor_view<const double> view(&value, {1});
+  const std::vector<subfed::update<double>> updates{{full, {view}, 2}, {full, {view}, 0}};
+  subfed::average_cohort<double>(net, updates, {subfed::tensor_view<double>(&global, {1})},
+                                 {.divide_by = divisor::cohort});
+  CHECK(global == 6);
+}
+
+TEST_CASE("an element left out of a client's update counts as one that the client left as it was") {
+  subfed::model net;
+  net.tensor("x", {2});
+  const std::vector<double> a{6, std::numeric_limits<double>::quiet_NaN()};
+  const std::vector<double> b{8, 4};
+  const auto full = subfed::submodel::full(net);
+  const std::vector<subfed::update<double>> updates{
+      {full, {subfed::tensor_view<const double>(a.data(), {2})}, 1},
+      {full, {subfed::tensor_view<const double>(b.data(), {2})}, 1}};
+  const average_options options{.divide_by = divisor::cohort,
+                                .on_non_finite = non_finite::skip_element};
+  std::vector<double> one_pass{2, 2};
+  std::vector<double> streamed{2, 2};
+  const std::vector<subfed::tensor_view<double>> first{{one_pass.data(), {2}}};
+  const std::vector<subfed::tensor_view<double>> second{{streamed.data(), {2}}};
+  support::at_once(net, updates, first, options);
+  support::streamed(net, updates, second, options);
+  CHECK(one_pass == std::vector<double>{7, 3});
+  CHECK(streamed == one_pass);
+}
+
+TEST_CASE("a skipped client is not part of the cohort") {
+  subfed::model net;
+  net.tensor("x", {1});
+  const double bad = std::numeric_limits<double>::infinity();
+  const double good = 6;
+  const auto full = subfed::submodel::full(net);
+  const std::vector<subfed::update<double>> updates{
+      {full, {subfed::tensor_view<const double>(&bad, {1})}, 5},
+      {full, {subfed::tensor_view<const double>(&good, {1})}, 1}};
+  const average_options options{.divide_by = divisor::cohort,
+                                .on_non_finite = non_finite::skip_client};
+  double one_pass = 2;
+  double streamed = 2;
+  const std::vector<subfed::tensor_view<double>> first{{&one_pass, {1}}};
+  const std::vector<subfed::tensor_view<double>> second{{&streamed, {1}}};
+  support::at_once(net, updates, first, options);
+  support::streamed(net, updates, second, options);
+  CHECK(one_pass == 6);
+  CHECK(streamed == 6);
+}
+
+TEST_CASE("the smallest and the largest weights are weights") {
+  subfed::model net;
+  net.tensor("x", {1});
+  const auto full = subfed::submodel::full(net);
+  const double value = 3;
+  for (const double weight : {std::numeric_limits<double>::denorm_min(), 1e-300, 1e300}) {
+    double global = 1;
+    const std::vector<subfed::update<double>> updates{
+        {full, {subfed::tensor_view<const double>(&value, {1})}, weight}};
+    subfed::average_cohort<double>(net, updates, {subfed::tensor_view<double>(&global, {1})});
+    CHECK(global == 3);
+  }
+}
+
+TEST_CASE("weights that add up to infinity are refused, by both forms and by merge") {
+  const std::string expected =
+      "subfed: average: the weights of the cohort add up to more than a double holds";
+  subfed::model net;
+  net.tensor("x", {1});
+  const auto full = subfed::submodel::full(net);
+  const double value = 3;
+  const subfed::tensor_view<const double> view(&value, {1});
+  double global = 1;
+  const subfed::tensor_view<double> out(&global, {1});
+  const std::vector<subfed::update<double>> updates{{full, {view}, 1e308}, {full, {view}, 1e308}};
+  CHECK(message_of([&] { subfed::average_cohort<double>(net, updates, {out}); }) == expected);
+  CHECK(global == 1);
+  subfed::selective_average<double> mean(net);
+  mean.add(full, {view}, 0x1p1000);
+  CHECK(message_of([&] {
+          mean.add(full, {view}, 0x1.fp1023);
+          mean.add(full, {view}, 0x1.fp1023);
+        }) == expected);
+  subfed::selective_average<double> heavy(net);
+  heavy.add(full, {view}, 1e308);
+  CHECK(message_of([&] { heavy.merge(heavy); }) == expected);
+  CHECK(heavy.report().clients == 1);
+  subfed::selective_average<double> light(net);
+  light.add(full, {view}, 1e300);
+  light.finish({out});
+  CHECK(global == 3);
+}
+
+TEST_CASE("steps that are no finite number are refused") {
+  for (const double step :
+       {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(),
+        -std::numeric_limits<double>::infinity()}) {
+    CHECK(message_of([&] { combined({.step = step}); }) ==
+          "subfed: average: the step is not finite");
+  }
+}
