@@ -2,6 +2,7 @@
 /// All of subfed/average/: the mean of every parameter over the clients that hold it.
 #pragma once
 
+#include <subfed/average/by_element.hpp>
 #include <subfed/average/cohort.hpp>
 #include <subfed/average/held_elements.hpp>
 #include <subfed/average/options.hpp>

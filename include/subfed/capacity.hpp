@@ -13,17 +13,6 @@
 
 namespace subfed::inline v0 {
 
-namespace detail {
-
-/// Whether x is in (0, 1], by its bits, which holds under -ffast-math too: positive doubles order
-/// like integers, and NaN, infinity and everything negative come after 1.
-constexpr bool in_unit_interval(double x) noexcept {
-  const auto bits = std::bit_cast<std::uint64_t>(x);
-  return bits != 0 && bits <= std::bit_cast<std::uint64_t>(1.0);
-}
-
-}  // namespace detail
-
 /// How beta K becomes a whole number of nodes. [Rolex, Eq. 4-6] floor; [FjORD] and the released
 /// code of FedRolex, HeteroFL, Flower and FedScale: ceil. nearest rounds halves up.
 enum class rounding { floor, ceil, nearest };

@@ -5,6 +5,8 @@
 #include <subfed/detail/float_mode.hpp>
 #include <subfed/detail/loop_nest.hpp>
 #include <subfed/detail/memory_overlap.hpp>
+#include <subfed/detail/model_checks.hpp>
+#include <subfed/detail/tensor_checks.hpp>
 #include <subfed/executor.hpp>
 #include <subfed/scatter.hpp>
 #include <subfed/slice.hpp>

@@ -2,9 +2,11 @@
 /// Putting a sub-model's tensor back into the global one: the inverse and the adjoint of slice.
 #pragma once
 
+#include <subfed/detail/call_elements.hpp>
 #include <subfed/detail/copy_run.hpp>
 #include <subfed/detail/float_mode.hpp>
 #include <subfed/detail/loop_nest.hpp>
+#include <subfed/detail/tensor_checks.hpp>
 #include <subfed/selection.hpp>
 #include <subfed/tensor_view.hpp>
 

@@ -2,9 +2,11 @@
 /// Cutting a sub-model's tensor out of the global one. The inverse of scatter.
 #pragma once
 
+#include <subfed/detail/call_elements.hpp>
 #include <subfed/detail/copy_run.hpp>
 #include <subfed/detail/float_mode.hpp>
 #include <subfed/detail/loop_nest.hpp>
+#include <subfed/detail/tensor_checks.hpp>
 #include <subfed/selection.hpp>
 #include <subfed/tensor_view.hpp>
 

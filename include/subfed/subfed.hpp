@@ -29,3 +29,4 @@
 #include <subfed/tensor_view.hpp>
 #include <subfed/untyped_view.hpp>
 #include <subfed/version.hpp>
+#include <subfed/view_traits.hpp>

@@ -238,16 +238,4 @@ class submodel {
   std::shared_ptr<const std::vector<detail::tensor_plan>> plan_ = nullptr;
 };
 
-namespace detail {
-
-inline void check_count(const char* verb, const char* role, const model& net, std::size_t found,
-                        error_subject about = {}) {
-  if (found == net.tensors().size()) return;
-  fail(std::string("subfed: ") + verb + ": " + std::to_string(found) + " " + role +
-           " tensors are given for a model of " + std::to_string(net.tensors().size()),
-       std::move(about));
-}
-
-}  // namespace detail
-
 }  // namespace subfed::inline v0

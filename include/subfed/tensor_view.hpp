@@ -4,20 +4,18 @@
 
 #include <subfed/detail/sizes.hpp>
 #include <subfed/error.hpp>
+#include <subfed/view_traits.hpp>
 
 #include <algorithm>
 #include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <initializer_list>
 #include <iterator>
 #include <limits>
-#include <numeric>
 #include <span>
 #include <string>
-#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -27,41 +25,6 @@ namespace subfed::inline v0 {
 /// The largest rank of a tensor.
 inline constexpr int max_rank = 8;
 
-template <class T>
-class tensor_view;
-
-/// How a foreign tensor type is seen; the headers in adapt/ specialise it, and so may you:
-///
-///   using element_type   the element type, or void where it is known at run time only
-///   owns                 true when the object owns its elements: a temporary is then refused
-///   view<T>(v)           tensor_view<T> of v (an lvalue, const or not)
-///
-/// Views can also be made by hand, without a specialisation: tensor_view(data, extents, strides).
-template <class V>
-struct view_traits;
-
-template <class T>
-struct view_traits<tensor_view<T>> {
-  using element_type = std::remove_const_t<T>;
-  static constexpr bool owns = false;
-  template <class U>
-  requires std::convertible_to<T*, U*>
-  static tensor_view<U> view(const tensor_view<T>& v) { return v; }
-};
-
-/// V (a possibly const object, given as an lvalue) can be seen as tensor_view<T>.
-template <class V, class T>
-concept viewable_as = requires(V& v) {
-  { view_traits<std::remove_const_t<V>>::template view<T>(v) } -> std::same_as<tensor_view<T>>;
-};
-
-/// A type that view_traits knows.
-template <class V>
-concept viewable = requires {
-  typename view_traits<std::remove_cvref_t<V>>::element_type;
-  { view_traits<std::remove_cvref_t<V>>::owns } -> std::convertible_to<bool>;
-};
-
 /// Extents or strides as other libraries hand them out: an array, vector or span of any integer
 /// type.
 template <class R>
@@ -70,11 +33,6 @@ concept integer_range = requires(const R& range) {
   requires std::integral<std::remove_cvref_t<decltype(*std::data(range))>>;
   requires !std::same_as<std::remove_cvref_t<decltype(*std::data(range))>, bool>;
 };
-
-/// A view of type V (as deduced from V&&) stays valid after the full expression: an lvalue, or a
-/// temporary that does not own its elements.
-template <class V>
-concept borrowed = std::is_lvalue_reference_v<V> || !view_traits<std::remove_cvref_t<V>>::owns;
 
 namespace detail {
 /// An extent or a stride of another library, in any integer type.
@@ -333,85 +291,6 @@ std::pair<std::int64_t, std::int64_t> offset_range(const tensor_view<T>& view) n
   return {low, high};
 }
 
-/// Where the elements of a tensor begin, in bytes: each place once, where a stride is 0. Pre: the
-/// tensor is not empty.
-template <class V>
-tensor_view<const std::byte> byte_starts(const V& view, std::int64_t width) {
-  std::array<std::int64_t, max_rank> extents{};
-  std::array<std::int64_t, max_rank> strides{};
-  for (int r = 0; r < view.rank(); ++r) {
-    const auto i = static_cast<std::size_t>(r);
-    const bool moves = view.extent(r) != 1 && view.stride(r) != 0;
-    extents[i] = moves ? view.extent(r) : 1;
-    strides[i] = moves ? view.stride(r) * width : 0;
-  }
-  const auto rank = static_cast<std::size_t>(view.rank());
-  return {reinterpret_cast<const std::byte*>(view.data_handle()),
-          std::span<const std::int64_t>(extents.data(), rank),
-          std::span<const std::int64_t>(strides.data(), rank)};
-}
-
-/// Whether all elements of one tensor lie between those of the other, as columns of one matrix do:
-/// modulo what divides all strides their places are apart. False says nothing.
-inline bool interleave(const tensor_view<const std::byte>& a, std::int64_t a_width,
-                       const tensor_view<const std::byte>& b, std::int64_t b_width) noexcept {
-  std::int64_t period = 0;
-  for (const auto* view : {&a, &b}) {
-    for (const std::int64_t stride : view->strides()) period = std::gcd(period, stride);
-  }
-  if (period == 0) return false;
-  const auto place = [period](const tensor_view<const std::byte>& view) {
-    const auto address = reinterpret_cast<std::uintptr_t>(view.data_handle());
-    return static_cast<std::int64_t>(address % static_cast<std::uint64_t>(period));
-  };
-  const std::int64_t apart = place(b) - place(a);
-  const std::int64_t behind = apart < 0 ? apart + period : apart;  // from a's places to b's
-  return a_width <= behind && b_width <= period - behind;
-}
-
-/// Whether an element of one tensor lies in an element of the other; widths of elements in bytes.
-/// Exact: views that interleave without meeting (the two halves of each row of one matrix) do not
-/// overlap. Pre: neither is empty.
-///
-/// Cost  O(rank), and a sort of one view's addresses where their address ranges meet and no common
-///       period of the strides keeps them apart.
-inline bool overlap(const tensor_view<const std::byte>& a, std::int64_t a_width,
-                    const tensor_view<const std::byte>& b, std::int64_t b_width) {
-  const auto [a_low, a_high] = offset_range(a);
-  const auto [b_low, b_high] = offset_range(b);
-  const std::byte* const a_first = a.data_handle() + a_low;
-  const std::byte* const a_last = a.data_handle() + a_high + a_width;
-  const std::byte* const b_first = b.data_handle() + b_low;
-  const std::byte* const b_last = b.data_handle() + b_high + b_width;
-  const std::less<const std::byte*> before;
-  if (!before(a_first, b_last) || !before(b_first, a_last)) return false;
-  if (interleave(a, a_width, b, b_width)) return false;
-  if (a.size() > b.size()) return overlap(b, b_width, a, a_width);  // the shorter list of places
-
-  std::vector<const std::byte*> places;  // of a's elements, in order
-  places.reserve(static_cast<std::size_t>(a.size()));
-  for_each_offset(a, [&](std::int64_t o) { places.push_back(a.data_handle() + o); });
-  std::sort(places.begin(), places.end(), before);
-  bool met = false;
-  for_each_offset(b, [&](std::int64_t o) {
-    const std::byte* const from = b.data_handle() + o;
-    // The first element of a that ends behind `from` overlaps unless it begins behind b's end.
-    const auto at = std::upper_bound(places.begin(), places.end(), from, [&](auto* x, auto* place) {
-      return before(x, place + a_width);
-    });
-    met = met || (at != places.end() && before(*at, from + b_width));
-  });
-  return met;
-}
-
-template <class T, class U>
-bool overlap(const tensor_view<T>& a, const tensor_view<U>& b) {
-  if (a.size() == 0 || b.size() == 0) return false;
-  constexpr auto a_width = static_cast<std::int64_t>(sizeof(T));
-  constexpr auto b_width = static_cast<std::int64_t>(sizeof(U));
-  return overlap(byte_starts(a, a_width), a_width, byte_starts(b, b_width), b_width);
-}
-
 }  // namespace detail
 
 template <class T>
@@ -470,89 +349,5 @@ class tensor_views {
  private:
   std::vector<tensor_view<T>> views_;
 };
-
-namespace detail {
-
-/// How messages call an element type.
-template <class T>
-constexpr std::string_view type_name() noexcept {
-  if constexpr (std::is_same_v<T, float>) return "float";
-  if constexpr (std::is_same_v<T, double>) return "double";
-  if constexpr (std::is_integral_v<T>) {
-    constexpr std::string_view names[] = {"int8", "int16", "int32", "int64"};
-    constexpr std::string_view unsigned_names[] = {"uint8", "uint16", "uint32", "uint64"};
-    constexpr std::size_t width = sizeof(T) == 1 ? 0 : sizeof(T) == 2 ? 1 : sizeof(T) == 4 ? 2 : 3;
-    return std::is_signed_v<T> ? names[width] : unsigned_names[width];
-  }
-  return "another type";
-}
-
-/// The element type to work on: the one named, else the one that an argument's type says.
-template <class Named, class... Vs>
-struct common_element;
-template <class Named, class V, class... Vs>
-struct common_element<Named, V, Vs...> {
- private:
-  using own = typename view_traits<std::remove_cvref_t<V>>::element_type;
-  using rest = typename common_element<Named, Vs...>::type;
-
- public:
-  static_assert(std::is_void_v<own> || std::is_void_v<rest> || std::is_same_v<own, rest>,
-                "subfed: the tensors of one call differ in element type");
-  using type = std::conditional_t<std::is_void_v<rest>, own, rest>;
-};
-template <class Named>
-struct common_element<Named> {
-  using type = Named;
-};
-
-template <class Named, class... Vs>
-struct element_of_call {
-  static_assert((viewable<Vs> && ...),
-                "subfed: not a tensor that subfed knows: include its header from subfed/adapt/, "
-                "specialise subfed::view_traits, or make a tensor_view (lazy expressions of Eigen "
-                "and xtensor have no elements yet: evaluate them first)");
-  using type = typename common_element<Named, Vs...>::type;
-  static_assert(!std::is_void_v<type>,
-                "subfed: the element type is known at run time only: name it, as in "
-                "slice<float>(...)");
-};
-template <class Named, class... Vs>
-using element_of_call_t = typename element_of_call<Named, Vs...>::type;
-
-/// The element type of one tensor of a call: its own, else the one named, else the other tensor's.
-template <class Named, class V, class Other>
-struct element_beside {
- private:
-  template <class W>
-  using own_of = typename view_traits<std::remove_cvref_t<W>>::element_type;
-  using fallback = std::conditional_t<std::is_void_v<Named>, own_of<Other>, Named>;
-
- public:
-  using type = std::conditional_t<std::is_void_v<own_of<V>>, fallback, own_of<V>>;
-};
-template <class Named, class V, class Other>
-using element_beside_t = typename element_beside<Named, V, Other>::type;
-
-/// The destination of a verb as a view that writes.
-template <class T, class V>
-tensor_view<T> destination(V&& tensor) {
-  static_assert(
-      borrowed<V>,
-      "subfed: the destination is a temporary that owns its elements: the result would be "
-      "lost");
-  static_assert(viewable_as<std::remove_reference_t<V>, T>,
-                "subfed: the destination is const, or has another element type");
-  return view_traits<std::remove_cvref_t<V>>::template view<T>(tensor);
-}
-
-/// The source of a verb as a view that reads; a temporary lives as long as the call.
-template <class T, class V>
-tensor_view<const T> source(const V& tensor) {
-  static_assert(viewable_as<const V, const T>, "subfed: the source has another element type");
-  return view_traits<V>::template view<const T>(tensor);
-}
-
-}  // namespace detail
 
 }  // namespace subfed::inline v0

@@ -5,6 +5,7 @@
 #include <subfed/adapt/byte_tensor.hpp>
 #include <subfed/adapt/detail/bytes.hpp>
 #include <subfed/adapt/detail/safetensors_json.hpp>
+#include <subfed/detail/call_elements.hpp>
 #include <subfed/detail/element_format.hpp>
 #include <subfed/model.hpp>
 #include <subfed/tensor_view.hpp>

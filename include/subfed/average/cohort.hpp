@@ -10,6 +10,7 @@
 #include <subfed/detail/float_mode.hpp>
 #include <subfed/detail/loop_nest.hpp>
 #include <subfed/detail/memory_overlap.hpp>
+#include <subfed/detail/tensor_checks.hpp>
 #include <subfed/executor.hpp>
 #include <subfed/submodel.hpp>
 

@@ -2,9 +2,9 @@
 /// What an average divides by, what it does with bad numbers, and what it reports.
 #pragma once
 
+#include <subfed/detail/arithmetic.hpp>
 #include <subfed/error.hpp>
 
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -137,11 +137,6 @@ struct average_report {
 };
 
 namespace detail {
-
-inline bool is_finite_double(double x) noexcept {
-  constexpr std::uint64_t exponent = 0x7FF0000000000000u;
-  return (std::bit_cast<std::uint64_t>(x) & exponent) != exponent;
-}
 
 inline void check_weight(double weight, const std::string& client, error_subject about = {}) {
   if (is_finite_double(weight) && weight >= 0) return;

@@ -14,6 +14,7 @@
 #include <subfed/detail/float_mode.hpp>
 #include <subfed/detail/memory_overlap.hpp>
 #include <subfed/detail/memory_size.hpp>
+#include <subfed/detail/tensor_checks.hpp>
 #include <subfed/executor.hpp>
 #include <subfed/scalar.hpp>
 #include <subfed/submodel.hpp>

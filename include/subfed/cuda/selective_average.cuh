@@ -16,6 +16,7 @@
 #include <subfed/cuda/on_device.cuh>
 #include <subfed/cuda/slice.cuh>
 #include <subfed/cuda/workspace.cuh>
+#include <subfed/detail/tensor_checks.hpp>
 #include <subfed/error.hpp>
 #include <subfed/submodel.hpp>
 

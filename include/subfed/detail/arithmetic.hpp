@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// The product that no compiler fuses with the addition that follows.
+/// Arithmetic of doubles that holds under any flags: a product that is rounded, and what a number is by its
+/// bits.
 #pragma once
 
 #include <subfed/config.hpp>
@@ -21,6 +22,19 @@ constexpr double rounded_product(double factor, double x) noexcept {
   const std::uint64_t zero = (std::bit_cast<std::uint64_t>(factor) & exponent) == exponent ? 1 : 0;
   return std::bit_cast<double>(std::bit_cast<std::uint64_t>(factor * x) ^ zero);
 #endif
+}
+
+/// Neither NaN nor infinite, by the bits.
+inline bool is_finite_double(double x) noexcept {
+  constexpr std::uint64_t exponent = 0x7FF0000000000000u;
+  return (std::bit_cast<std::uint64_t>(x) & exponent) != exponent;
+}
+
+/// Whether x is in (0, 1], by its bits, which holds under -ffast-math too: positive doubles order
+/// like integers, and NaN, infinity and everything negative come after 1.
+constexpr bool in_unit_interval(double x) noexcept {
+  const auto bits = std::bit_cast<std::uint64_t>(x);
+  return bits != 0 && bits <= std::bit_cast<std::uint64_t>(1.0);
 }
 
 }  // namespace subfed::inline v0::detail

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <subfed/config.hpp>
+#include <subfed/detail/call_elements.hpp>
 #include <subfed/scalar.hpp>
 #include <subfed/tensor_view.hpp>
 

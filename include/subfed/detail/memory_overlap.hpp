@@ -3,6 +3,8 @@
 /// those of one name.
 #pragma once
 
+#include <subfed/detail/tensor_checks.hpp>
+#include <subfed/detail/view_overlap.hpp>
 #include <subfed/error.hpp>
 #include <subfed/tensor_view.hpp>
 #include <subfed/untyped_view.hpp>

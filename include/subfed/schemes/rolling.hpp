@@ -2,6 +2,7 @@
 /// FedRolex's rolling window. [Rolex, Eq. 4; A.4]
 #pragma once
 
+#include <subfed/detail/arithmetic.hpp>
 #include <subfed/detail/sizes.hpp>
 #include <subfed/scheme.hpp>
 

@@ -4,6 +4,8 @@
 
 #include <subfed/average/options.hpp>
 #include <subfed/capacity.hpp>
+#include <subfed/detail/arithmetic.hpp>
+#include <subfed/detail/tensor_checks.hpp>
 #include <subfed/scalar.hpp>
 #include <subfed/selection.hpp>
 #include <subfed/systems/masked_cross_entropy.hpp>

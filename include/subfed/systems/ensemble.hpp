@@ -3,13 +3,15 @@
 /// as large as the whole one's.
 #pragma once
 
+#include <subfed/average/held_elements.hpp>
 #include <subfed/average/detail/kernels.hpp>
 #include <subfed/average/options.hpp>
+#include <subfed/detail/model_checks.hpp>
+#include <subfed/detail/tensor_checks.hpp>
 #include <subfed/philox.hpp>
 #include <subfed/scalar.hpp>
 #include <subfed/scheme.hpp>
 #include <subfed/submodel.hpp>
-#include <subfed/systems/detail/together.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -94,13 +96,13 @@ std::int64_t clear_unheld(const model& net, std::span<const submodel> members,
   for (std::size_t t = 0; t < globals.size(); ++t) {
     detail::check_unique("clear_unheld", "global", net.tensors()[t].name, globals[t]);
   }
+  const held_elements held(net, members);
   std::int64_t cleared = 0;
   for (std::size_t t = 0; t < globals.size(); ++t) {
     if (!net.tensors()[t].is_parameter()) continue;
-    const std::vector<unsigned char> held = detail::held_by_any(net, members, t);
-    std::size_t i = 0;
+    std::int64_t i = 0;
     detail::for_each_offset(globals[t], [&](std::int64_t o) {
-      if (held[i++] != 0) return;
+      if (held.test(tensor_id(t), i++)) return;
       globals[t].data_handle()[o] = scalar_traits<T>::store(0);
       ++cleared;
     });

@@ -3,6 +3,7 @@
 /// clients share, the sets that follow, and the scale of what is kept.
 #pragma once
 
+#include <subfed/detail/arithmetic.hpp>
 #include <subfed/detail/memory_size.hpp>
 #include <subfed/model.hpp>
 #include <subfed/philox.hpp>

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <subfed/average/options.hpp>
+#include <subfed/detail/arithmetic.hpp>
 #include <subfed/systems/detail/probability_descent.hpp>
 #include <subfed/systems/feddrop.hpp>
 #include <subfed/systems/feddrop_budget.hpp>

@@ -2,6 +2,7 @@
 /// HeteroFL's masked cross entropy, for clients that lack classes.
 #pragma once
 
+#include <subfed/detail/tensor_checks.hpp>
 #include <subfed/index_set.hpp>
 #include <subfed/scalar.hpp>
 #include <subfed/selection.hpp>

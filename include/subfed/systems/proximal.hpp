@@ -4,9 +4,12 @@
 
 #include <subfed/average/detail/kernels.hpp>
 #include <subfed/average/options.hpp>
+#include <subfed/detail/arithmetic.hpp>
+#include <subfed/detail/model_checks.hpp>
+#include <subfed/detail/tensor_checks.hpp>
 #include <subfed/model.hpp>
 #include <subfed/scalar.hpp>
-#include <subfed/systems/detail/together.hpp>
+#include <subfed/systems/detail/zip_elements.hpp>
 #include <subfed/tensor_view.hpp>
 
 #include <cstddef>

@@ -4,9 +4,11 @@
 
 #include <subfed/average/detail/checks.hpp>
 #include <subfed/average/held_elements.hpp>
+#include <subfed/detail/arithmetic.hpp>
 #include <subfed/detail/memory_size.hpp>
+#include <subfed/detail/model_checks.hpp>
+#include <subfed/detail/tensor_checks.hpp>
 #include <subfed/scalar.hpp>
-#include <subfed/systems/detail/together.hpp>
 #include <subfed/systems/server_rules.hpp>
 #include <subfed/untyped_view.hpp>
 

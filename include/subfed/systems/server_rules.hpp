@@ -4,6 +4,7 @@
 
 #include <subfed/average/detail/kernels.hpp>
 #include <subfed/average/options.hpp>
+#include <subfed/detail/arithmetic.hpp>
 
 #include <cmath>
 #include <concepts>

@@ -6,8 +6,9 @@
 #include <subfed/average/detail/checks.hpp>
 #include <subfed/average/detail/kernels.hpp>
 #include <subfed/average/options.hpp>
+#include <subfed/detail/arithmetic.hpp>
+#include <subfed/detail/model_checks.hpp>
 #include <subfed/scalar.hpp>
-#include <subfed/systems/detail/together.hpp>
 #include <subfed/systems/feddrop.hpp>
 
 #include <algorithm>

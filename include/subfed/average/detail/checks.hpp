@@ -4,7 +4,10 @@
 
 #include <subfed/average/detail/kernels.hpp>
 #include <subfed/average/options.hpp>
+#include <subfed/detail/arithmetic.hpp>
 #include <subfed/detail/loop_nest.hpp>
+#include <subfed/detail/model_checks.hpp>
+#include <subfed/detail/tensor_checks.hpp>
 #include <subfed/scalar.hpp>
 #include <subfed/submodel.hpp>
 #include <subfed/tensor_view.hpp>

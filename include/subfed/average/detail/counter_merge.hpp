@@ -6,6 +6,7 @@
 #include <subfed/average/detail/merged_elements.hpp>
 #include <subfed/average/detail/terms.hpp>
 #include <subfed/average/options.hpp>
+#include <subfed/detail/arithmetic.hpp>
 #include <subfed/scalar.hpp>
 #include <subfed/selection.hpp>
 #include <subfed/tensor_view.hpp>

@@ -4,6 +4,7 @@
 
 #include <subfed/average/detail/any_element.hpp>
 #include <subfed/average/detail/terms.hpp>
+#include <subfed/detail/arithmetic.hpp>
 #include <subfed/scalar.hpp>
 #include <subfed/tensor_view.hpp>
 

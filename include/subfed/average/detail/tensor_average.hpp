@@ -9,6 +9,7 @@
 #include <subfed/average/detail/terms.hpp>
 #include <subfed/average/detail/wide_number.hpp>
 #include <subfed/average/options.hpp>
+#include <subfed/detail/arithmetic.hpp>
 #include <subfed/scalar.hpp>
 #include <subfed/tensor_view.hpp>
 

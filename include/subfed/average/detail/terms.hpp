@@ -5,6 +5,7 @@
 #include <subfed/average/detail/kernels.hpp>
 #include <subfed/average/detail/wide_number.hpp>
 #include <subfed/average/options.hpp>
+#include <subfed/detail/arithmetic.hpp>
 
 #include <cmath>
 #include <cstddef>

@@ -6,6 +6,7 @@
 #include <subfed/coverage/theory/detail/hypergeometric.hpp>
 #include <subfed/coverage/theory/random_counts.hpp>
 #include <subfed/coverage/theory/round_distribution.hpp>
+#include <subfed/detail/arithmetic.hpp>
 
 #include <algorithm>
 #include <array>

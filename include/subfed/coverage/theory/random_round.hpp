@@ -3,6 +3,7 @@
 #pragma once
 
 #include <subfed/capacity.hpp>
+#include <subfed/detail/arithmetic.hpp>
 #include <subfed/error.hpp>
 
 #include <cmath>

@@ -9,6 +9,7 @@
 #include <subfed/average/options.hpp>
 #include <subfed/cuda/detail/average_plan.hpp>
 #include <subfed/detail/memory_overlap.hpp>
+#include <subfed/detail/tensor_checks.hpp>
 #include <subfed/error.hpp>
 #include <subfed/model.hpp>
 #include <subfed/submodel.hpp>

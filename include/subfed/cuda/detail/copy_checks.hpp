@@ -4,6 +4,8 @@
 #pragma once
 
 #include <subfed/detail/memory_overlap.hpp>
+#include <subfed/detail/model_checks.hpp>
+#include <subfed/detail/tensor_checks.hpp>
 #include <subfed/error.hpp>
 #include <subfed/selection.hpp>
 #include <subfed/submodel.hpp>

@@ -5,6 +5,7 @@
 
 #include <subfed/average/detail/kernels.hpp>
 #include <subfed/config.hpp>
+#include <subfed/detail/arithmetic.hpp>
 #include <subfed/scalar.hpp>
 
 #include <cstdint>

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <subfed/average/detail/kernels.hpp>
+#include <subfed/detail/arithmetic.hpp>
 #include <subfed/systems/detail/probability_order.hpp>
 #include <subfed/systems/feddrop.hpp>
 #include <subfed/systems/feddrop_budget.hpp>
