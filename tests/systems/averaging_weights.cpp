@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <subfed/systems/averaging_weights.hpp>
 
+#include <subfed/average/by_element.hpp>
 #include <subfed/average/selective.hpp>
 #include <subfed/draw.hpp>
 #include <subfed/layers/convolution.hpp>
@@ -76,24 +77,6 @@ TEST_CASE("element weights: statistics are averaged, a local tensor keeps its bi
   CHECK(report.held == 4);
   CHECK(report.unheld == 0);
   CHECK(report.kept == 2);
-}
-
-TEST_CASE("held is what finish writes: not what has the weight 0 everywhere") {
-  subfed::model net;
-  const auto g = net.group("g", 3);
-  const auto w = net.tensor("w", {g});
-  const auto own = net.tensor("own", {g}, subfed::role::local);
-  const submodel sub(net, {index_set(3, {0, 2})});
-  element_weighted_average<double> mean(net);
-  CHECK(mean.held().count() == 0);
-  const std::vector<double> values{3, 5}, weights{0, 1};
-  const tensor_view<const double> given(values.data(), {2}), by(weights.data(), {2});
-  mean.add(sub, {given, given}, {by, by});
-  const subfed::held_elements held = mean.held();
-  CHECK_FALSE(held.test(w, 0));
-  CHECK_FALSE(held.test(w, 1));
-  CHECK(held.test(w, 2));
-  CHECK(held.count(own) == 0);
 }
 
 TEST_CASE("by hand: two clients, one element that the second has updated three times as often") {
@@ -250,95 +233,3 @@ TEST_CASE("bad weights and foreign models are refused, and the state stays") {
         "subfed: update_counts: the submodel of client 0 is of another model");
 }
 
-TEST_CASE("weights of any size give the mean of finite values") {
-  struct given {
-    double w[2];
-    double x[2];
-    double mean;
-  };
-  for (const given& of :
-       {given{{1e308, 1e308}, {3, 3}, 3}, given{{1e308, 5e307}, {2, 4}, 8.0 / 3},
-        given{{1e-310, 1e-310}, {0.25, 0.75}, 0.5}, given{{1, 1}, {1.7e308, 1.7e308}, 1.7e308},
-        given{{1e-100, 1e-100}, {1e-300, 3e-300}, 2e-300}}) {
-    subfed::model net;
-    net.tensor("x", {1});
-    const auto full = submodel::full(net);
-    element_weighted_average<double> mean(net);
-    for (int c = 0; c < 2; ++c) {
-      mean.add(full, {tensor_view<const double>(&of.x[c], {1})},
-               {tensor_view<const double>(&of.w[c], {1})});
-    }
-    double global = 9;
-    mean.finish({tensor_view<double>(&global, {1})});
-    CHECK(global == of.mean);
-  }
-}
-
-TEST_CASE("weights that lie too far apart are refused with client, tensor and element") {
-  subfed::model net;
-  net.tensor("x", {2});
-  const auto full = submodel::full(net);
-  element_weighted_average<double> mean(net);
-  const std::vector<double> ones{1, 1}, large{1e200, 1e200}, small{1, 1e-320}, tiny{1, 1e-300};
-  mean.add(full, {tensor_view<const double>(large.data(), {2})},
-           {tensor_view<const double>(large.data(), {2})});
-  CHECK(message_of([&] {
-          mean.add(full, {tensor_view<const double>(tiny.data(), {2})},
-                   {tensor_view<const double>(small.data(), {2})});
-        }) ==
-        "subfed: element_weighted_average: client 0 of round 0 has 1e-300 with weight "
-        "9.99988867e-321 in tensor 'x', at global element (1,), too far from the other products to "
-        "be added to them");
-  std::array<double, 2> global{5, 6};
-  CHECK(mean.finish({tensor_view<double>(global.data(), {2})}).clients == 1);
-  CHECK(global == std::array<double, 2>{1e200, 1e200});
-}
-
-TEST_CASE("an element of weight 0 does not take part, whatever it is") {
-  subfed::model net;
-  net.tensor("x", {3});
-  const auto full = submodel::full(net);
-  const double nan = std::numeric_limits<double>::quiet_NaN();
-  const double inf = std::numeric_limits<double>::infinity();
-  const std::vector<double> x{nan, inf, 3}, w{0, 0, 2}, y{4, 5, 6}, v{1, 0, 0};
-  element_weighted_average<double> mean(net);
-  mean.add(full, {tensor_view<const double>(x.data(), {3})},
-           {tensor_view<const double>(w.data(), {3})});
-  mean.add(full, {tensor_view<const double>(y.data(), {3})},
-           {tensor_view<const double>(v.data(), {3})});
-  std::array<double, 3> global{7, 8, 9};
-  const auto report = mean.finish({tensor_view<double>(global.data(), {3})});
-  CHECK(global == std::array<double, 3>{4, 8, 3});
-  CHECK(report.held == 2);
-  CHECK(report.unheld == 1);
-}
-
-TEST_CASE("global tensors that overlap are refused, with nothing written") {
-  subfed::model net;
-  net.tensor("x", {2});
-  net.tensor("y", {2});
-  const auto full = submodel::full(net);
-  const std::vector<double> ones{1, 1};
-  const tensor_view<const double> view(ones.data(), {2});
-  element_weighted_average<double> mean(net);
-  mean.add(full, {view, view}, {view, view});
-  std::array<double, 3> global{7, 8, 9};
-  CHECK(message_of([&] {
-          mean.finish({tensor_view<double>(global.data(), {2}),
-                       tensor_view<double>(global.data() + 1, {2})});
-        }).find("overlap in memory") != std::string::npos);
-  CHECK(global == std::array<double, 3>{7, 8, 9});
-}
-
-TEST_CASE("minus zero of a single holder stays") {
-  subfed::model net;
-  net.tensor("x", {1});
-  const float x = -0.0f;
-  const double w = 3;
-  element_weighted_average<float> mean(net);
-  mean.add(submodel::full(net), {tensor_view<const float>(&x, {1})},
-           {tensor_view<const double>(&w, {1})});
-  float global = 1;
-  mean.finish({tensor_view<float>(&global, {1})});
-  CHECK(std::signbit(global));
-}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: MIT
+/// What all ways through a row of an average share: its state, and how a result is written.
+#pragma once
+
+#include <subfed/average/detail/any_element.hpp>
+#include <subfed/average/detail/kernels.hpp>
+#include <subfed/average/detail/layout.hpp>
+#include <subfed/average/detail/terms.hpp>
+#include <subfed/average/detail/wide_number.hpp>
+#include <subfed/average/options.hpp>
+#include <subfed/detail/arithmetic.hpp>
+#include <subfed/scalar.hpp>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+namespace subfed::inline v0::detail {
+
+/// A row is one index of all dimensions but the innermost. Doubles can be so large or small that a sum
+/// or a product leaves the range of double. Weights have been scaled so that nothing gets too small;
+/// where a result is not finite, the element is averaged again, carefully, in numbers whose exponents
+/// have no bounds.
+template <class T, class From>
+class average_row {
+ protected:
+  average_row(T* global, const average_layout<From>& layout, const average_terms& terms)
+      : global_(global), layout_(layout), terms_(terms), holders_(layout.levels().size()) {
+    plain_ = terms.is_plain();
+    double largest = terms.largest;
+    for (const auto& p : layout.participants()) {
+      if (!(p.data == nullptr)) largest = (std::max)(largest, largest_at(p.data));
+    }
+    checked_ = !plain_ || largest > largest_of<T>();
+    mended_ = !checked_ && is_far_reaching(largest);
+  }
+  ~average_row() = default;
+
+  static constexpr bool is_mixed = std::is_same_v<From, any_element>;
+  /// 16-bit types are widened and narrowed in loops of their own: compilers make vector instructions
+  /// of those, but not of all at once. So are types that are known at run time.
+  static constexpr bool convert_apart = sizeof(T) == 2 || is_mixed;
+  static constexpr std::int64_t tile = 1024;  // doubles: 8 KiB of sums and at most 8 KiB of weights
+
+  struct holder {
+    std::size_t participant;
+    std::int64_t offset;  // into its data
+  };
+
+  const average_level& inner() const noexcept { return layout_.levels().back(); }
+
+  bool skips_elements() const noexcept {
+    return terms_.options.on_non_finite == non_finite::skip_element && terms_.sums == nullptr;
+  }
+
+  /// Nothing (-0), or the sums that were there before.
+  void start_tile(std::int64_t sum_offset, std::int64_t length) {
+    if (terms_.sums == nullptr) {
+      std::fill_n(sums_.data(), length, -0.0);
+      return;
+    }
+    for (std::int64_t i = 0; i < length; ++i) {
+      sums_[static_cast<std::size_t>(i)] = terms_.sums[sum_offset + i * inner().sum_stride];
+    }
+  }
+
+  /// Elements of the row from `first` on: new values from sums[i] and the holders' weight.
+  void write(std::int64_t first, const double* sums, double weight, std::int64_t length) {
+    using traits = scalar_traits<T>;
+    const std::int64_t stride = inner().global_stride;
+    T* const out = global_ + row_global_ + first * stride;
+    if (checked_) {
+      for (std::int64_t i = 0; i < length; ++i) {
+        const double old = plain_ ? 0 : traits::load(out[i * stride]);
+        const double value = plain_ ? sums[i] / weight : combined(terms_, sums[i], weight, old);
+        if (!is_finite_double(value) || (!plain_ && loses_old(terms_, weight, old))) {
+          again(first + i);
+        } else {
+          put(first + i, value);
+        }
+      }
+    } else if (stride == 1) {
+      for (std::int64_t i = 0; i < length; ++i) out[i] = traits::store(sums[i] / weight);
+    } else {
+      for (std::int64_t i = 0; i < length; ++i) out[i * stride] = traits::store(sums[i] / weight);
+    }
+  }
+
+  /// Writes a result from finite values, or counts that it is too large for its type.
+  void put(std::int64_t i, double value) {
+    using traits = scalar_traits<T>;
+    const T stored = traits::store(value);
+    if (!traits::is_finite(stored)) {
+      report_.count_overflow(row_sum_ + i * inner().sum_stride);
+    }
+    if (terms_.does == pass::writes) {
+      global_[row_global_ + i * inner().global_stride] = stored;
+    }
+  }
+
+  /// Elements first .. last-1 of the row have been written: averages those again that are not finite.
+  void mend(std::int64_t first, std::int64_t last) {
+    if constexpr (is_far_reaching(largest_of<T>())) {
+      if (!mended_) return;
+      const std::int64_t stride = inner().global_stride;
+      const T* const out = global_ + row_global_;
+      // An exponent of ones overflows into the sign.
+      constexpr std::uint64_t exponent = 0x7FF0000000000000u;
+      std::uint64_t any = 0;
+      const auto look = [&](T element) {
+        const double x = scalar_traits<T>::load(element);
+        any |= (std::bit_cast<std::uint64_t>(x) & exponent) + (std::uint64_t{1} << 52);
+      };
+      if (stride == 1) {
+        for (std::int64_t i = first; i < last; ++i) look(out[i]);
+      } else {
+        for (std::int64_t i = first; i < last; ++i) look(out[i * stride]);
+      }
+      if (any >> 63 == 0) return;
+      for (std::int64_t i = first; i < last; ++i) {
+        if (!scalar_traits<T>::is_finite(out[i * stride])) again(i);
+      }
+    }
+  }
+
+  /// careful() for an element that has been counted.
+  void again(std::int64_t i) {
+    const std::int64_t skipped = report_.skipped;
+    careful(i);
+    report_.skipped = skipped;
+  }
+
+  /// Element i of the row in numbers that have no largest one. False: nobody holds it.
+  bool careful(std::int64_t i) {
+    using traits = scalar_traits<T>;
+    const std::int64_t unit = inner().unit;
+    const std::int64_t node = i / unit;
+    const std::int64_t sum_offset = row_sum_ + i * inner().sum_stride;
+    wide_number sum, weight;
+    double odd = 0;  // what is not finite
+    const auto add = [&](double factor, double x) {
+      if (is_finite_double(x)) {
+        sum = sum + wide_number(factor) * wide_number(x);
+      } else {
+        odd += x;
+      }
+    };
+    if (terms_.sums != nullptr) add(1, terms_.sums[sum_offset]);
+    for (const holder& h : holders_.back()) {
+      const std::span<const subfed::run> runs = inner().runs_of(h.participant);
+      const auto r = std::partition_point(runs.begin(), runs.end(), [node](const subfed::run& x) {
+        return x.first + x.length <= node;
+      });
+      if (r == runs.end() || r->first > node) continue;
+      const auto& p = layout_.participants()[h.participant];
+      if (!(p.data == nullptr)) {
+        const std::int64_t position = (r->position + node - r->first) * unit + i % unit;
+        const double x = load_at(p.data + (h.offset + position * inner().strides[h.participant]));
+        if (skips_elements() && !is_finite_double(x)) {
+          ++report_.skipped;
+          continue;
+        }
+        add(p.weight, x);
+      }
+      weight = weight + wide_number(p.weight);
+    }
+    if (weight.is_zero()) return false;
+    T& element = global_[row_global_ + i * inner().global_stride];
+    const double old = plain_ ? 0 : traits::load(element);
+    if (is_finite_double(odd) && is_finite_double(old)) {
+      put(i, careful_value(terms_, sum, weight, old));
+    } else if (terms_.does == pass::writes) {
+      odd += is_finite_double(old) ? 0 : sum.value();
+      element = traits::store(plain_ ? odd : combined(terms_, odd, weight.value(), old));
+    }
+    return true;
+  }
+
+  T* global_;
+  const average_layout<From>& layout_;
+  average_terms terms_;
+  bool plain_;
+  bool checked_;                 // results may be too large for T
+  bool mended_;                  // sums may be too large
+  std::int64_t row_global_ = 0;  // offsets of the row in the global tensor and its sums
+  std::int64_t row_sum_ = 0;
+  std::vector<std::vector<holder>> holders_;  // of each level; the last: of the row
+  std::array<double, tile> sums_{};
+  std::array<double, tile> weights_{};
+  part_report report_;
+};
+
+}  // namespace subfed::inline v0::detail

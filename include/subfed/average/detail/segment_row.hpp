@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: MIT
+/// Rows whose holders have few runs in them.
+#pragma once
+
+#include <subfed/average/detail/any_element.hpp>
+#include <subfed/average/detail/average_row.hpp>
+#include <subfed/average/detail/kernels.hpp>
+#include <subfed/average/detail/layout.hpp>
+#include <subfed/index_set.hpp>
+#include <subfed/scalar.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace subfed::inline v0::detail {
+
+/// The row is cut into segments with the same holders, and each segment is summed over all of them at
+/// once, in registers.
+template <class T, class From>
+class segment_row : protected average_row<T, From> {
+ protected:
+  using base = average_row<T, From>;
+  using base::base;
+  ~segment_row() = default;
+  using base::checked_;
+  using base::convert_apart;
+  using base::global_;
+  using base::inner;
+  using base::layout_;
+  using base::mend;
+  using base::mended_;
+  using base::report_;
+  using base::skips_elements;
+  using base::start_tile;
+  using base::sums_;
+  using base::terms_;
+  using base::tile;
+  using base::write;
+  using typename base::holder;
+
+  /// Elements begin .. end-1 of a row, with the same holders throughout.
+  struct segment {
+    std::int64_t begin, end;
+    divider by;  // the holders' weight
+    bool ones;   // all weights are 1
+    std::size_t first_part, parts;
+  };
+  /// A segment's holder: its number in the row's list, and where the segment begins in its data.
+  struct segment_part {
+    std::size_t holder;
+    std::int64_t offset;
+    element_pointer_t<From> data;  // of the participant
+    double weight;
+  };
+
+  /// The row's segments; kept from row to row while the holders are the same. False where the
+  /// average segment would be too short to pay, or where single elements are left out.
+  bool find_segments(const std::vector<holder>& holders) {
+    if (skips_elements()) return false;
+    const auto same = [](const holder& a, std::size_t b) { return a.participant == b; };
+    if (std::equal(holders.begin(), holders.end(), segment_holders_.begin(), segment_holders_.end(),
+                   same)) {
+      return segmented_;
+    }
+    segment_holders_.clear();
+    std::size_t runs = 0;
+    for (const holder& h : holders) {
+      segment_holders_.push_back(h.participant);
+      runs += inner().runs_of(h.participant).size();
+    }
+    constexpr std::int64_t shortest = 32;  // elements a run; fewer go through the tile
+    segmented_ = static_cast<std::int64_t>(runs) * shortest <= inner().extent * inner().unit ||
+                 runs <= 2 * holders.size();
+    if (segmented_) cut_segments(holders);
+    return segmented_;
+  }
+
+  void cut_segments(const std::vector<holder>& holders) {
+    borders_.clear();
+    for (const holder& h : holders) {
+      for (const subfed::run& r : inner().runs_of(h.participant)) {
+        borders_.push_back(r.first);
+        borders_.push_back(r.first + r.length);
+      }
+    }
+    std::sort(borders_.begin(), borders_.end());
+    borders_.erase(std::unique(borders_.begin(), borders_.end()), borders_.end());
+    segments_.clear();
+    parts_.clear();
+    run_cursor_.assign(holders.size(), 0);
+    const std::int64_t unit = inner().unit;
+    for (std::size_t b = 1; b < borders_.size(); ++b) {
+      const std::size_t first_part = parts_.size();
+      double weight = 0;
+      bool ones = true;
+      for (std::size_t h = 0; h < holders.size(); ++h) {
+        const std::size_t p = holders[h].participant;
+        const std::span<const subfed::run> own = inner().runs_of(p);
+        std::size_t& c = run_cursor_[h];
+        while (c < own.size() && borders_[b - 1] >= own[c].first + own[c].length) ++c;
+        if (c == own.size() || borders_[b - 1] < own[c].first) continue;
+        const std::int64_t position = own[c].position + (borders_[b - 1] - own[c].first);
+        const auto& own_data = layout_.participants()[p];
+        parts_.push_back({h, position * unit * inner().strides[p], own_data.data, own_data.weight});
+        weight += own_data.weight;
+        ones = ones && own_data.weight == 1;
+      }
+      segments_.push_back({borders_[b - 1] * unit, borders_[b] * unit, divider(weight), ones,
+                           first_part, parts_.size() - first_part});
+      start_where_data_starts();
+    }
+  }
+
+  /// Puts the segment first in which somebody's data begins, so that windows that wrap around are
+  /// read from front to back.
+  void start_where_data_starts() {
+    const auto first = std::find_if(segments_.begin(), segments_.end(), [&](const segment& s) {
+      return s.parts != 0 && parts_[s.first_part].offset == 0;
+    });
+    if (first != segments_.end()) std::rotate(segments_.begin(), first, segments_.end());
+  }
+
+  /// Elements from .. to-1 of a segment.
+  void segment_mean(const std::vector<holder>& holders, const segment& s,
+                    std::int64_t global_offset, std::int64_t sum_offset, std::int64_t from,
+                    std::int64_t to) {
+    report_.held += to - from;
+    if (checked_ || !layout_.contiguous() || convert_apart) {
+      for (std::int64_t b = from; b < to; b += tile) {
+        const std::int64_t length = (std::min)(to - b, tile);
+        start_tile(sum_offset + b * inner().sum_stride, length);
+        for (std::size_t k = 0; terms_.sums == nullptr && k < s.parts; ++k) {
+          const segment_part& part = parts_[s.first_part + k];
+          const auto& p = layout_.participants()[holders[part.holder].participant];
+          const std::int64_t stride = inner().strides[holders[part.holder].participant];
+          accumulate(p.data + (holders[part.holder].offset + part.offset + (b - s.begin) * stride),
+                     stride, p.weight, sums_.data(), 1, length);
+        }
+        write(b, sums_.data(), s.by.weight, length);
+        mend(b, b + length);
+      }
+      return;
+    }
+    if constexpr (!convert_apart) {
+      if (!mended_) {
+        contiguous_mean(holders, s, global_offset, sum_offset, from, to);
+        return;
+      }
+      constexpr std::int64_t part = 4 * tile;  // is still in the cache when it is looked through
+      for (std::int64_t b = from; b < to; b += part) {
+        const std::int64_t until = (std::min)(b + part, to);
+        contiguous_mean(holders, s, global_offset, sum_offset, b, until);
+        mend(b, until);
+      }
+    }
+  }
+
+  /// The same without conversions and options, where everything lies in a row.
+  void contiguous_mean(const std::vector<holder>& holders, const segment& s,
+                       std::int64_t global_offset, std::int64_t sum_offset, std::int64_t from,
+                       std::int64_t to) {
+    T* const out = global_ + global_offset + from;
+    if (terms_.sums != nullptr) {
+      const double* const sums = terms_.sums + sum_offset + from;
+      if (s.by.exact) {
+        for (std::int64_t i = 0; i < to - from; ++i) {
+          out[i] = scalar_traits<T>::store(sums[i] * s.by.reciprocal);
+        }
+      } else {
+        for (std::int64_t i = 0; i < to - from; ++i) {
+          out[i] = scalar_traits<T>::store(sums[i] / s.by.weight);
+        }
+      }
+      return;
+    }
+    streams_.resize(s.parts);
+    for (std::size_t k = 0; k < s.parts; ++k) {
+      const segment_part& part = parts_[s.first_part + k];
+      const holder& h = holders[part.holder];
+      streams_[k] = {part.data + h.offset + part.offset + (from - s.begin), part.weight};
+    }
+    if (s.parts <= stream_limit) {
+      with_streams(streams_.data(), s.parts, s.ones,
+                   [&](const auto& group) { group.mean(nullptr, s.by, out, to - from); });
+      return;
+    }
+    for (std::int64_t b = from; b < to; b += tile) {
+      many_streams_mean(s, out + (b - from), (std::min)(to - b, tile));
+    }
+  }
+
+  /// More streams than fit in registers: groups of them, one after the other, through the tile.
+  void many_streams_mean(const segment& s, T* out, std::int64_t length) {
+    std::size_t done = 0;
+    for (; streams_.size() - done > stream_limit; done += stream_limit) {
+      with_streams(streams_.data() + done, stream_limit, s.ones, [&](const auto& group) {
+        if (done == 0) {
+          group.template add<true>(sums_.data(), length);
+        } else {
+          group.template add<false>(sums_.data(), length);
+        }
+      });
+    }
+    with_streams(streams_.data() + done, streams_.size() - done, s.ones,
+                 [&](const auto& group) { group.mean(sums_.data(), s.by, out, length); });
+    for (stream<T>& each : streams_) each.data += length;
+  }
+
+  std::vector<std::size_t> segment_holders_;
+  bool segmented_ = false;
+  std::vector<segment> segments_;
+  std::vector<segment_part> parts_;
+  std::vector<std::int64_t> borders_;
+  std::vector<std::size_t> run_cursor_;
+  std::vector<stream<T>> streams_;
+};
+
+}  // namespace subfed::inline v0::detail

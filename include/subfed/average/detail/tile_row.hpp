@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: MIT
+/// Rows whose holders come and go from node to node, through a tile.
+#pragma once
+
+#include <subfed/average/detail/any_element.hpp>
+#include <subfed/average/detail/kernels.hpp>
+#include <subfed/average/detail/layout.hpp>
+#include <subfed/average/detail/node_row.hpp>
+#include <subfed/detail/arithmetic.hpp>
+#include <subfed/index_set.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace subfed::inline v0::detail {
+
+/// Clients are added one after the other to a tile of sums that stays in the L1 cache, and weights are
+/// kept a unit at a time: the elements of a merged inner dimension (the kernel of a convolution) share
+/// one. Clients' elements of other types (From: any_element) are converted on their way into the tile.
+template <class T, class From>
+class tile_row : protected node_row<T, From> {
+ protected:
+  using base = node_row<T, From>;
+  using base::base;
+  ~tile_row() = default;
+  using base::checked_;
+  using base::global_;
+  using base::inner;
+  using base::layout_;
+  using base::mend;
+  using base::plain_;
+  using base::report_;
+  using base::skips_elements;
+  using base::start_tile;
+  using base::sums_;
+  using base::terms_;
+  using base::weights_;
+  using base::write;
+  using typename base::holder;
+
+  /// Nodes begin .. end-1 of a row whose holders come and go from node to node.
+  void scattered_mean(const std::vector<holder>& holders, std::int64_t global_offset,
+                      std::int64_t sum_offset, std::int64_t begin, std::int64_t end) {
+    const std::int64_t unit = inner().unit;
+    const bool by_element = skips_elements();
+    start_tile(sum_offset + begin * unit * inner().sum_stride, (end - begin) * unit);
+    // Weights stand for a unit each, or for an element where single elements may be left out.
+    const std::int64_t weight_unit = by_element ? std::int64_t{1} : unit;
+    std::fill_n(weights_.data(), (end - begin) * unit / weight_unit, 0.0);
+
+    const bool fast = plain_ && !by_element && layout_.contiguous();
+    if (fast && unit == 1) {
+      add_holders<1>(holders, begin, end);
+    } else if (fast && unit == 9) {
+      add_holders<9>(holders, begin, end);
+    } else {
+      add_holders<0>(holders, begin, end);
+    }
+
+    T* const out = global_ + global_offset + begin * unit * inner().global_stride;
+    if (fast && !checked_ && unit == 1) {
+      report_.held += divide_each(sums_.data(), weights_.data(), out, end - begin);
+    } else if (fast && !checked_ && unit == 9) {
+      divide_units<9>(out, end - begin);
+    } else {
+      write_units(begin * unit, weight_unit, (end - begin) * unit);
+    }
+    mend(begin * unit, end * unit);
+  }
+
+  /// Adds what the holders have of the nodes begin .. end-1 to the tile. U: the unit of a contiguous
+  /// layout of which all elements take part, or 0.
+  template <std::int64_t U>
+  void add_holders(const std::vector<holder>& holders, std::int64_t begin, std::int64_t end) {
+    const std::int64_t unit = U != 0 ? U : inner().unit;
+    const bool by_element = skips_elements();
+    for (const holder& h : holders) {
+      const auto& p = layout_.participants()[h.participant];
+      const std::int64_t stride = inner().strides[h.participant];
+      const std::span<const subfed::run> runs = inner().runs_of(h.participant);
+      auto r = std::partition_point(runs.begin(), runs.end(), [begin](const subfed::run& x) {
+        return x.first + x.length <= begin;
+      });
+      for (; r != runs.end() && r->first < end; ++r) {
+        const std::int64_t from = (std::max)(r->first, begin);
+        const std::int64_t length = (std::min)(r->first + r->length, end) - from;
+        double* const sums = sums_.data() + (from - begin) * unit;
+        element_pointer_t<From> data{};
+        if (!(p.data == nullptr)) {
+          data = p.data + (h.offset + (r->position + from - r->first) * unit * stride);
+        }
+        if (U == 0 && skips_elements()) {
+          add_finite(data, stride, p.weight, (from - begin) * unit, length * unit);
+          continue;
+        }
+        if (!(data == nullptr)) {
+          if constexpr (U != 0) {
+            accumulate_units<U>(data, p.weight, sums, length);
+          } else {
+            accumulate(data, stride, p.weight, sums, 1, length * unit);
+          }
+        }
+        const std::int64_t repeat = by_element ? unit : 1;
+        double* const weights = weights_.data() + (from - begin) * repeat;
+        for (std::int64_t i = 0; i < length * repeat; ++i) weights[i] += p.weight;
+      }
+    }
+  }
+
+  /// Writes units of U elements from the tile; those without weight keep their bits.
+  template <std::int64_t U>
+  void divide_units(T* out, std::int64_t units) {
+    divider by(1);
+    for (std::int64_t n = 0; n < units; ++n) {
+      const double weight = weights_[static_cast<std::size_t>(n)];
+      if (!(weight > 0)) continue;
+      if (weight != by.weight) by = divider(weight);
+      divide_unit<U>(sums_.data() + n * U, by, out + n * U);
+      report_.held += U;
+    }
+  }
+
+  void add_finite(element_pointer_t<From> data, std::int64_t stride, double weight, std::int64_t at,
+                  std::int64_t length) {
+    for (std::int64_t i = 0; i < length; ++i) {
+      const double x = load_at(data + i * stride);
+      if (!is_finite_double(x)) {
+        ++report_.skipped;
+        continue;
+      }
+      sums_[static_cast<std::size_t>(at + i)] += rounded_product(weight, x);
+      weights_[static_cast<std::size_t>(at + i)] += weight;
+    }
+  }
+
+  /// Elements of the row from `first` on, with one weight for each unit, in the tile; those without
+  /// weight keep their bits.
+  void write_units(std::int64_t first, std::int64_t unit, std::int64_t length) {
+    for (std::int64_t i = 0; i < length; i += unit) {
+      const double weight = weights_[static_cast<std::size_t>(i / unit)];
+      if (!(weight > 0)) continue;
+      report_.held += unit;
+      write(first + i, sums_.data() + i, weight, unit);
+    }
+  }
+};
+
+}  // namespace subfed::inline v0::detail
