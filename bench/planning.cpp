@@ -18,7 +18,8 @@ void add_sets(const char* name, const Scheme& scheme) {
     benchmark::RegisterBenchmark(full.c_str(), [scheme, extent](benchmark::State& state) {
       std::uint64_t round = 0;
       for (auto _ : state) {
-        benchmark::DoNotOptimize(scheme(subfed::site{7, round++, 3, "hidden", extent, 0.25}));
+        benchmark::DoNotOptimize(
+            scheme(subfed::draw_request{7, round++, 3, "hidden", extent, 0.25}));
       }
       state.counters["ns_a_node"] = benchmark::Counter(
           static_cast<double>(extent) / 4 * 1e-9 * static_cast<double>(state.iterations()),
@@ -65,11 +66,11 @@ void add_scheme(const std::string& name, const Scheme& scheme) {
 void register_planning() {
   add_sets("rolling", subfed::rolling{});
   add_sets("static", subfed::prefix{});
-  add_sets("random", subfed::random{});
-  add_sets("block", subfed::block{});
+  add_sets("random", subfed::random_subset{});
+  add_sets("block", subfed::disjoint_block{});
   add_scheme("rolling", subfed::rolling{});
   add_scheme("static", subfed::prefix{});
-  add_scheme("random", subfed::random{});
+  add_scheme("random", subfed::random_subset{});
 }
 
 }  // namespace bench

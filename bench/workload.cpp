@@ -41,9 +41,9 @@ std::vector<subfed::submodel> make_cohort(const subfed::model& net, const std::s
     } else if (scheme == "static") {
       out.push_back(draw(net, subfed::prefix{}, key));
     } else if (scheme == "random") {
-      out.push_back(draw(net, subfed::random{}, key));
+      out.push_back(draw(net, subfed::random_subset{}, key));
     } else if (scheme == "block") {
-      out.push_back(draw(net, subfed::block{}, {7, 17, key.client, 0.25}));
+      out.push_back(draw(net, subfed::disjoint_block{}, {7, 17, key.client, 0.25}));
     } else {
       throw std::invalid_argument("no scheme is called " + scheme);
     }

@@ -32,8 +32,8 @@ int main() {
   std::vector<client> clients(2);
   std::vector<subfed::update<float>> updates;
   for (unsigned c = 0; c < 2; ++c) {
-    const auto sub =
-        subfed::draw(net, subfed::random{}, {.seed = 3, .round = 0, .client = c, .capacity = 0.5});
+    const auto sub = subfed::draw(net, subfed::random_subset{},
+                                  {.seed = 3, .round = 0, .client = c, .capacity = 0.5});
     const auto kept = static_cast<std::size_t>(sub.extent(channels));
     clients[c].conv = xt::ones<float>({kept, std::size_t{1}, std::size_t{3}, std::size_t{3}});
     clients[c].fc = xt::ones<float>({std::size_t{5}, 4 * kept}) * (1 + 2 * c);

@@ -12,8 +12,8 @@ int main() {
   const auto w1 = net.tensor("fc1.weight", {hidden, 4});
   const auto w2 = net.tensor("fc2.weight", {3, hidden});
 
-  // A scheme of your own is a function from a site to an index set: here, every other node.
-  const auto alternate = [](const subfed::site& s) {
+  // A scheme of your own is a function from a draw request to an index set: here, every other node.
+  const auto alternate = [](const subfed::draw_request& s) {
     std::vector<std::int64_t> nodes;
     for (auto n = static_cast<std::int64_t>(s.round % 2); n < s.extent; n += 2) nodes.push_back(n);
     return subfed::index_set(s.extent, nodes);
@@ -48,10 +48,10 @@ int main() {
     std::printf("   held %lld to %lld times, Gini %.2f\n", static_cast<long long>(even.min),
                 static_cast<long long>(even.max), even.gini);
   };
-  run("rolling", subfed::rolling{});  // FedRolex
-  run("random", subfed::random{});    // Federated Dropout
-  run("prefix", subfed::prefix{});    // HeteroFL
-  run("alternate", alternate);        // yours
+  run("rolling", subfed::rolling{});       // FedRolex
+  run("random", subfed::random_subset{});  // Federated Dropout
+  run("prefix", subfed::prefix{});         // HeteroFL
+  run("alternate", alternate);             // yours
   if (std::fflush(stdout) == 0) return 0;
   std::perror("What was printed has not arrived");
   return 1;

@@ -12,8 +12,8 @@
 
 using subfed::cut;
 using subfed::draw;
+using subfed::draw_request;
 using subfed::index_set;
-using subfed::site;
 using support::message_of;
 
 TEST_CASE("rolling, round 5 at half capacity: each group wraps by its own width") {
@@ -29,15 +29,15 @@ TEST_CASE("the scheme is told seed, round, client, group, extent and capacity") 
   subfed::model net;
   net.group("first", 3);
   net.group("second", 7);
-  std::vector<site> asked;
-  const auto scheme = [&asked](const site& where) {
+  std::vector<draw_request> asked;
+  const auto scheme = [&asked](const draw_request& where) {
     asked.push_back(where);
     return index_set::full(where.extent);
   };
   const subfed::draw_key key{.seed = 11, .round = 22, .client = 33, .capacity = 0.25};
   const auto sub = draw(net, scheme, key);
   REQUIRE(asked.size() == 2);
-  for (const site& where : asked) {
+  for (const draw_request& where : asked) {
     CHECK(where.seed == 11);
     CHECK(where.round == 22);
     CHECK(where.client == 33);
@@ -54,9 +54,11 @@ TEST_CASE("group names reach the scheme") {
   subfed::model net;
   const auto a = net.group("a", 4);
   const auto b = net.group("b", 4);
-  const auto sub = draw(
-      net, [](const site& where) { return index_set(where.extent, {where.group == "a" ? 0 : 3}); },
-      {});
+  const auto sub = draw(net,
+                        [](const draw_request& where) {
+                          return index_set(where.extent, {where.group == "a" ? 0 : 3});
+                        },
+                        {});
   CHECK(sub[a] == index_set(4, {0}));
   CHECK(sub[b] == index_set(4, {3}));
 }
@@ -67,7 +69,7 @@ TEST_CASE("groups that are never cut are whole, and the scheme is not asked for 
   const auto hidden = net.group("hidden", 4);
   int calls = 0;
   const auto sub = draw(net,
-                        [&calls](const site& where) {
+                        [&calls](const draw_request& where) {
                           ++calls;
                           return index_set::prefix(where.extent, where.kept());
                         },
@@ -84,7 +86,7 @@ TEST_CASE("a tied group is asked for once, however many tensors use it") {
   net.tensor("b", {g.repeat(4), g.block(2)});
   int calls = 0;
   draw(net,
-       [&calls](const site& where) {
+       [&calls](const draw_request& where) {
          ++calls;
          return index_set::full(where.extent);
        },
@@ -98,18 +100,18 @@ TEST_CASE("a submodel is derived again from its origin, anywhere and in any orde
   const auto h = net.group("h", 64);
   std::vector<subfed::submodel> forward;
   for (std::uint64_t client = 0; client < 5; ++client) {
-    forward.push_back(
-        draw(net, subfed::random{}, {.seed = 7, .round = 3, .client = client, .capacity = 0.5}));
+    forward.push_back(draw(net, subfed::random_subset{},
+                           {.seed = 7, .round = 3, .client = client, .capacity = 0.5}));
   }
   for (std::size_t c = 5; c-- > 0;) {
-    CHECK(draw(net, subfed::random{}, forward[c].origin()).same_nodes(forward[c]));
+    CHECK(draw(net, subfed::random_subset{}, forward[c].origin()).same_nodes(forward[c]));
   }
   CHECK_FALSE(forward[0].same_nodes(forward[1]));
   CHECK_FALSE(forward[0][g] == forward[0][h]);
   // A group declared later does not change the sets of the others.
   subfed::model longer = net;
   longer.group("i", 64);
-  const auto again = draw(longer, subfed::random{}, forward[2].origin());
+  const auto again = draw(longer, subfed::random_subset{}, forward[2].origin());
   CHECK(again[g] == forward[2][g]);
   CHECK(again[h] == forward[2][h]);
 }
@@ -136,15 +138,16 @@ TEST_CASE("a model without groups has one submodel, itself") {
 TEST_CASE("a scheme that gives a set of another extent is refused by the group's name") {
   subfed::model net;
   net.group("a", 3);
-  CHECK(message_of([&] { draw(net, [](const site&) { return index_set::full(5); }, {}); }) ==
-        "subfed: draw: the scheme gave group 'a' a set of extent 5, expected 3");
+  CHECK(message_of([&] {
+          draw(net, [](const draw_request&) { return index_set::full(5); }, {});
+        }) == "subfed: draw: the scheme gave group 'a' a set of extent 5, expected 3");
 }
 
 TEST_CASE("what a scheme refuses comes through") {
   subfed::model net;
   net.group("a", 3);
   CHECK(message_of([&] {
-          draw(net, [](const site& where) { return index_set(where.extent, {0, 3}); }, {});
+          draw(net, [](const draw_request& where) { return index_set(where.extent, {0, 3}); }, {});
         }) == "subfed: index_set: node 3 at position 1 is outside [0, 3)");
 }
 
@@ -159,8 +162,8 @@ TEST_CASE("a group may have a capacity of its own") {
   CHECK(sub.extent(b) == 4);
   CHECK(sub.extent(c) == 8);
   // The others are as without the exceptions, also where sets are random.
-  const auto with = draw(net, subfed::random{}, {.seed = 3, .capacity = 0.5}, {{b, 0.25}});
-  const auto without = draw(net, subfed::random{}, {.seed = 3, .capacity = 0.5});
+  const auto with = draw(net, subfed::random_subset{}, {.seed = 3, .capacity = 0.5}, {{b, 0.25}});
+  const auto without = draw(net, subfed::random_subset{}, {.seed = 3, .capacity = 0.5});
   CHECK(with[a] == without[a]);
   CHECK(with[c] == without[c]);
   CHECK(with.extent(b) == 2);

@@ -232,8 +232,8 @@ TEST_CASE("true sub-network: a rolling window") {
 }
 
 TEST_CASE("true sub-network: a random set") {
-  check_true_sub_network("random", subfed::random{}, all_capacities);
-  subfed::random shared;
+  check_true_sub_network("random", subfed::random_subset{}, all_capacities);
+  subfed::random_subset shared;
   shared.seeds = subfed::seed_policy::shared(2);
   check_true_sub_network("shared", shared, all_capacities);
 }
@@ -244,15 +244,15 @@ TEST_CASE("true sub-network: a prefix") {
 }
 
 TEST_CASE("true sub-network: a block, where blocks divide the group") {
-  const auto scheme = [](const subfed::site& where) {
-    if (where.extent % where.kept() == 0) return subfed::block{.advance = 1}(where);
+  const auto scheme = [](const subfed::draw_request& where) {
+    if (where.extent % where.kept() == 0) return subfed::disjoint_block{.advance = 1}(where);
     return subfed::prefix{}(where);
   };
   check_true_sub_network("block", scheme, halves);
 }
 
 TEST_CASE("true sub-network: nodes in any order, by a scheme of the user's own") {
-  const auto scheme = [](const subfed::site& where) {
+  const auto scheme = [](const subfed::draw_request& where) {
     std::vector<std::int64_t> nodes;
     for (std::int64_t n = 0; n < where.kept(); ++n) nodes.push_back(n);
     seeded order(where.round + static_cast<std::uint64_t>(where.extent));
@@ -278,7 +278,7 @@ TEST_CASE("a round without training changes nothing: slice, then average, gives 
     std::vector<subfed::update<double>> updates;
     for (std::uint64_t client = 0; client < 5; ++client) {
       subs.push_back(
-          subfed::draw(n.net, subfed::random{}, {.client = client, .capacity = capacity}));
+          subfed::draw(n.net, subfed::random_subset{}, {.client = client, .capacity = capacity}));
       parts.push_back(weights::of(subs.back()));
       std::vector<tensor_view<const double>> globals;
       for (const auto& view : whole.views()) globals.emplace_back(view);

@@ -75,7 +75,7 @@ std::vector<submodel> examples(const network& n) {
   for (const double capacity : {1.0, 0.4, 0.01}) {
     const subfed::draw_key key{3, 650, 1, capacity};
     out.push_back(draw(n.net, subfed::rolling{}, key));
-    out.push_back(draw(n.net, subfed::random{}, key));
+    out.push_back(draw(n.net, subfed::random_subset{}, key));
     out.push_back(out.back().restricted(n.a, subfed::index_set(700, {3, 4, 699, 10})));
   }
   return out;
@@ -183,7 +183,7 @@ TEST_CASE("a large tensor is cut into several parts") {
 
 TEST_CASE("a plan is part of copies and goes when the nodes change") {
   const network n;
-  const submodel sub = draw(n.net, subfed::random{}, {.capacity = 0.3});
+  const submodel sub = draw(n.net, subfed::random_subset{}, {.capacity = 0.3});
   CHECK(sub.plans().empty());
   const submodel planned = sub.planned();
   CHECK(planned.plans().size() == n.net.tensors().size());

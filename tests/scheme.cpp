@@ -12,53 +12,55 @@
 #include <type_traits>
 #include <vector>
 
+using subfed::draw_request;
 using subfed::index_set;
 using subfed::rounding;
 using subfed::scheme;
-using subfed::site;
 
 namespace {
 
 /// The least that a scheme can be.
 struct smallest_scheme {
-  index_set operator()(const site& where) const { return index_set::full(where.extent); }
+  index_set operator()(const draw_request& where) const { return index_set::full(where.extent); }
 };
 
-index_set free_function(const site& where) { return index_set::prefix(where.extent, where.kept()); }
+index_set free_function(const draw_request& where) {
+  return index_set::prefix(where.extent, where.kept());
+}
 
 struct changes_itself {
-  index_set operator()(const site& where) { return index_set::full(where.extent); }
+  index_set operator()(const draw_request& where) { return index_set::full(where.extent); }
 };
 struct changes_the_site {
-  index_set operator()(site& where) const { return index_set::full(where.extent); }
+  index_set operator()(draw_request& where) const { return index_set::full(where.extent); }
 };
 struct gives_a_list {
-  std::vector<std::int64_t> operator()(const site&) const { return {0}; }
+  std::vector<std::int64_t> operator()(const draw_request&) const { return {0}; }
 };
 struct cannot_be_copied {
   std::unique_ptr<int> state;
-  index_set operator()(const site& where) const { return index_set::full(where.extent); }
+  index_set operator()(const draw_request& where) const { return index_set::full(where.extent); }
 };
 
 template <scheme Scheme>
-index_set asked(const Scheme& which, const site& where) {
+index_set asked(const Scheme& which, const draw_request& where) {
   return which(where);
 }
 
 }  // namespace
 
 TEST_CASE("the library's schemes, a lambda, a function and a struct are schemes") {
-  static_assert(scheme<subfed::rolling> && scheme<subfed::random> && scheme<subfed::prefix> &&
-                scheme<subfed::block>);
+  static_assert(scheme<subfed::rolling> && scheme<subfed::random_subset> &&
+                scheme<subfed::prefix> && scheme<subfed::disjoint_block>);
   static_assert(scheme<smallest_scheme> && scheme<decltype(&free_function)>);
-  static_assert(scheme<std::function<index_set(const site&)>>);
-  const auto last = [](const site& where) {
+  static_assert(scheme<std::function<index_set(const draw_request&)>>);
+  const auto last = [](const draw_request& where) {
     return index_set::window(where.extent, where.extent - where.kept(), where.kept());
   };
   static_assert(scheme<decltype(last)>);
   // A lambda that captures can be copied, but not assigned to.
   const std::vector<std::int64_t> widths{2, 4};
-  const auto captures = [widths](const site& where) {
+  const auto captures = [widths](const draw_request& where) {
     return index_set::window(where.extent, widths[where.client], where.kept());
   };
   static_assert(scheme<std::remove_const_t<decltype(captures)>>);
@@ -68,14 +70,14 @@ TEST_CASE("the library's schemes, a lambda, a function and a struct are schemes"
   CHECK(asked(smallest_scheme{}, {.extent = 6}) == index_set::full(6));
 }
 
-TEST_CASE("what changes itself, the site, or gives no index set is no scheme") {
+TEST_CASE("what changes itself, the request, or gives no index set is no scheme") {
   static_assert(!scheme<changes_itself> && !scheme<changes_the_site>);
   static_assert(!scheme<gives_a_list> && !scheme<cannot_be_copied>);
   static_assert(!scheme<int> && !scheme<void> && !scheme<index_set>);
 }
 
-TEST_CASE("a site by default is the whole of an empty group in round 0") {
-  const site where;
+TEST_CASE("a draw request by default is the whole of an empty group in round 0") {
+  const draw_request where;
   CHECK(where.seed == 0);
   CHECK(where.round == 0);
   CHECK(where.client == 0);
@@ -85,12 +87,12 @@ TEST_CASE("a site by default is the whole of an empty group in round 0") {
   CHECK(where.kept() == 0);
 }
 
-TEST_CASE("a site keeps as many nodes as its capacity says") {
-  const site where{.extent = 10, .capacity = 0.25};
+TEST_CASE("a draw request keeps as many nodes as its capacity says") {
+  const draw_request where{.extent = 10, .capacity = 0.25};
   CHECK(where.kept() == 2);
   CHECK(where.kept(rounding::ceil) == 3);
   CHECK(where.kept(rounding::nearest) == 3);
   CHECK(where.kept(rounding::floor, 4) == 4);
-  CHECK(site{.extent = 3, .capacity = 1.0 / 16}.kept() == 1);
-  CHECK(site{.extent = 3, .capacity = 1.0 / 16}.kept(rounding::floor, 0) == 0);
+  CHECK(draw_request{.extent = 3, .capacity = 1.0 / 16}.kept() == 1);
+  CHECK(draw_request{.extent = 3, .capacity = 1.0 / 16}.kept(rounding::floor, 0) == 0);
 }

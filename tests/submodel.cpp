@@ -128,7 +128,7 @@ TEST_CASE("a residual add cannot be cut inconsistently: tied dimensions have the
   const auto norm = net.tensor("norm", {stream});
   const auto head = net.tensor("head", {10, stream});
   for (std::uint64_t round = 0; round < 10; ++round) {
-    const auto sub = subfed::draw(net, subfed::random{}, {.round = round, .capacity = 0.4});
+    const auto sub = subfed::draw(net, subfed::random_subset{}, {.round = round, .capacity = 0.4});
     const auto nodes = listed(sub[embed].dimension(0));
     CHECK(nodes == nodes_type(sub[stream].begin(), sub[stream].end()));
     CHECK(listed(sub[in].dimension(1)) == nodes);

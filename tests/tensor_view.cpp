@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
+#include <subfed/detail/view_overlap.hpp>
 #include <subfed/tensor_view.hpp>
 #include <support/checks.hpp>
 #include <support/shapes.hpp>
@@ -148,7 +149,7 @@ TEST_CASE("rows 1 to 2 and columns 2 to 3 of a 3 x 4 matrix") {
   const tensor_view<int> part(m.data() + 1 * 4 + 2, {2, 2}, {4, 1});
   CHECK(read(part) == std::vector<int>{6, 7, 10, 11});
   CHECK(part(1, 0) == 10);
-  CHECK(!part.is_exhaustive());
+  CHECK(!part.is_row_major());
   CHECK(part.is_unique());
   const auto [low, high] = subfed::detail::offset_range(part);
   CHECK(low == 0);
@@ -168,7 +169,7 @@ TEST_CASE("a negative stride reads backwards") {
   CHECK(read(reversed) == std::vector<int>{4, 3, 2, 1});
   CHECK(reversed(0) == 4);
   CHECK(reversed(3) == 1);
-  CHECK(!reversed.is_exhaustive());
+  CHECK(!reversed.is_row_major());
   CHECK(reversed.is_unique());
 }
 
@@ -178,12 +179,12 @@ TEST_CASE("rank 0 has one element, shape (0,) none") {
   CHECK(scalar.rank() == 0);
   CHECK(scalar.size() == 1);
   CHECK(scalar() == 7);
-  CHECK(scalar.is_exhaustive());
+  CHECK(scalar.is_row_major());
   CHECK(scalar.is_unique());
   const tensor_view<std::int64_t> none(nullptr, {0});
   CHECK(none.rank() == 1);
   CHECK(none.size() == 0);
-  CHECK(none.is_exhaustive());
+  CHECK(none.is_row_major());
   CHECK(none.is_unique());
   CHECK(tensor_view<int>(nullptr, {3, 0}).size() == 0);
 }
@@ -192,14 +193,14 @@ TEST_CASE("strides of dimensions with one element, or of an empty tensor, do not
   float buffer[100] = {};
   const std::int64_t most = std::numeric_limits<std::int64_t>::max();
   const std::int64_t least = std::numeric_limits<std::int64_t>::min();
-  CHECK(tensor_view<float>(buffer, {1, 77}, {1, 1}).is_exhaustive());
-  CHECK(tensor_view<float>(buffer, {1, 8, 0, 128}, {5, -3, 0, 99}).is_exhaustive());
+  CHECK(tensor_view<float>(buffer, {1, 77}, {1, 1}).is_row_major());
+  CHECK(tensor_view<float>(buffer, {1, 8, 0, 128}, {5, -3, 0, 99}).is_row_major());
   CHECK(tensor_view<float>(buffer, {1, 8, 0, 128}, {5, -3, 0, 99}).size() == 0);
-  CHECK(tensor_view<float>(buffer, {2, 1, 3}, {3, 99, 1}).is_exhaustive());
-  CHECK(!tensor_view<float>(buffer, {2, 1, 3}, {4, 99, 1}).is_exhaustive());
+  CHECK(tensor_view<float>(buffer, {2, 1, 3}, {3, 99, 1}).is_row_major());
+  CHECK(!tensor_view<float>(buffer, {2, 1, 3}, {4, 99, 1}).is_row_major());
   for (const std::int64_t stray : {std::int64_t{0}, most, least}) {
     const tensor_view<float> view(buffer, {2, 1, 3}, {3, stray, 1});
-    CHECK(view.is_exhaustive());
+    CHECK(view.is_row_major());
     CHECK(view.is_unique());
     CHECK(!subfed::detail::overlap(view, tensor_view<float>(buffer + 6, {1}, {stray})));
     CHECK(subfed::detail::overlap(view, tensor_view<float>(buffer + 5, {1, 1}, {stray, stray})));
@@ -215,7 +216,7 @@ TEST_CASE("strides of dimensions with one element, or of an empty tensor, do not
 TEST_CASE("a stride of 0 over more than one element is not unique") {
   float one[1] = {1};
   CHECK(!tensor_view<float>(one, {3}, {0}).is_unique());
-  CHECK(!tensor_view<float>(one, {3}, {0}).is_exhaustive());
+  CHECK(!tensor_view<float>(one, {3}, {0}).is_row_major());
   CHECK(tensor_view<float>(one, {1}, {0}).is_unique());
   CHECK(read(tensor_view<float>(one, {3}, {0})) == std::vector<float>{1, 1, 1});
 }
@@ -245,7 +246,7 @@ TEST_CASE("size, rank, element and the questions about layout, over many layouts
     }
     RC_ASSERT(read(view) == tensor.elements());
     RC_ASSERT(view.is_unique() == dumb_is_unique(where));
-    RC_ASSERT(view.is_exhaustive() == dumb_is_exhaustive(where));
+    RC_ASSERT(view.is_row_major() == dumb_is_exhaustive(where));
 
     std::vector<int> walked;
     subfed::detail::for_each_offset(
@@ -278,7 +279,7 @@ TEST_CASE("row-major strides are set where none are given") {
     const auto extents = *support::gen_extents(5);
     std::vector<float> elements(static_cast<std::size_t>(support::elements_of(extents)) + 1);
     const tensor_view<float> view(elements.data(), extents);
-    RC_ASSERT(view.is_exhaustive());
+    RC_ASSERT(view.is_row_major());
     const auto indices = support::all_indices(extents);
     for (std::size_t n = 0; n < indices.size(); ++n) {
       std::int64_t offset = 0;
@@ -307,7 +308,7 @@ TEST_CASE("an empty tensor may have extents whose product without the 0 is beyon
   const std::int64_t huge = std::int64_t{1} << 40;
   const tensor_view<float> view(nullptr, {huge, huge, 0});
   CHECK(view.size() == 0);
-  CHECK(view.is_exhaustive());
+  CHECK(view.is_row_major());
   CHECK(view.is_unique());
   const tensor_view<float> other(nullptr, {0, huge, huge}, {1, 1, 1});
   CHECK(other.size() == 0);
@@ -354,7 +355,7 @@ TEST_CASE("shapes that no tensor can have are refused") {
         }) == "subfed: tensor_view: shape (2, 1152921504606846976) has more than 2^63 - 1 bytes");
   CHECK(tensor_view<float>(&x, {huge / 2 - 1, huge / 4}).size() == (huge / 2 - 1) * (huge / 4));
   const std::int64_t most = std::numeric_limits<std::int64_t>::max();
-  CHECK(tensor_view<float>(&x, {most / 4}).is_exhaustive());
+  CHECK(tensor_view<float>(&x, {most / 4}).is_row_major());
   CHECK(tensor_view<const std::byte>(reinterpret_cast<std::byte*>(&x), {most}).size() == most);
 }
 

@@ -12,7 +12,7 @@ namespace coverage_tool {
 scheme_function my_scheme() {
   // Every other node, by turns. A client of capacity 1/4 gets the first half of them only: the
   // nodes in the second half of a group are held by clients of capacity 1/2 and more alone.
-  return [](const subfed::site& s) {
+  return [](const subfed::draw_request& s) {
     std::vector<std::int64_t> nodes;
     for (auto n = std::int64_t(s.round % 2); n < s.extent; n += 2) {
       if (std::int64_t(nodes.size()) < s.kept()) nodes.push_back(n);

@@ -71,7 +71,7 @@ named_scheme rolling(const std::vector<option>& options) {
 }
 
 named_scheme random(const std::vector<option>& options) {
-  subfed::random out;
+  subfed::random_subset out;
   law known = law::random_sets;
   for (const option& o : options) {
     if (o.key == "round") {
@@ -104,7 +104,7 @@ named_scheme prefix(const std::vector<option>& options) {
 }
 
 named_scheme block(const std::vector<option>& options) {
-  subfed::block out;
+  subfed::disjoint_block out;
   for (const option& o : options) {
     if (o.key != "advance" || o.whole() < 0) o.refuse();
     out.advance = static_cast<std::uint64_t>(o.whole());

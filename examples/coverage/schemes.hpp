@@ -10,7 +10,7 @@
 
 namespace coverage_tool {
 
-using scheme_function = std::function<subfed::index_set(const subfed::site&)>;
+using scheme_function = std::function<subfed::index_set(const subfed::draw_request&)>;
 
 /// Which theory says what a scheme's counts are expected to be.
 enum class law {

@@ -74,7 +74,7 @@ inline pre_resnet18 describe_pre_resnet18(const pre_resnet18_options& options = 
       const auto last = convolution(block + ".conv2", middle.back(), stream[s], 3, side * side);
       if (!first) continue;
       const auto skip = convolution(block + ".shortcut", in, stream[s], 1, side * side);
-      added(net, {last, skip});
+      residual_add(net, {last, skip});
     }
   }
   norm("n4", stream.back(), side * side);

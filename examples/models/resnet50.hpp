@@ -61,7 +61,7 @@ inline resnet50 describe_resnet50(const resnet50_options& options = {}) {
       if (b != 0) continue;
       const auto skip = convolution(block + ".downsample.0", in, stream[s], 1);
       norm(block + ".downsample.1", stream[s]);
-      added(net, {last, skip});
+      residual_add(net, {last, skip});
     }
   }
   const auto classes = net.group("classes", options.classes, subfed::cut::never);

@@ -36,7 +36,7 @@ class method {
   method& operator=(const method&) = delete;
 
   /// The scheme: nodes of one group that a client is sent.
-  virtual subfed::index_set nodes(const subfed::site& where) const = 0;
+  virtual subfed::index_set nodes(const subfed::draw_request& where) const = 0;
 
   /// The client's side of a turn; called on several threads at once. By default masked cross entropy, and each convolution's result
   /// times 1 / capacity, so that activations are as large as in the whole model. [HeteroFL]

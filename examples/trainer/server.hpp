@@ -59,7 +59,7 @@ class server {
   subfed::draw_key key_of(std::uint64_t client, std::uint64_t round,
                           const subfed::capacity& own) const;
   auto scheme() const {
-    return [this](const subfed::site& where) { return method_->nodes(where); };
+    return [this](const subfed::draw_request& where) { return method_->nodes(where); };
   }
 
   const options& settings_;

@@ -50,8 +50,8 @@ submodel draw(const model& net, const Scheme& which, const draw_key& key,
       sets.push_back(index_set::full(group.extent));
       continue;
     }
-    index_set chosen = which(site{key.seed, key.round, key.client, group.name, group.extent,
-                                  own[sets.size()].value_or(key.capacity)});
+    index_set chosen = which(draw_request{key.seed, key.round, key.client, group.name, group.extent,
+                                          own[sets.size()].value_or(key.capacity)});
     if (chosen.extent() != group.extent) {
       detail::fail("subfed: draw: the scheme gave group '" + group.name + "' a set of extent " +
                    std::to_string(chosen.extent()) + ", expected " + std::to_string(group.extent));

@@ -25,16 +25,6 @@ namespace subfed::inline v0 {
 
 namespace detail {
 
-template <class T>
-bool is_row_major(const tensor_view<T>& view) noexcept {
-  std::int64_t stride = 1;
-  for (int r = view.rank() - 1; r >= 0; --r) {
-    if (view.extent(r) != 1 && view.stride(r) != stride) return false;
-    stride *= view.extent(r);
-  }
-  return true;
-}
-
 /// The global and the local tensors of a call, checked and ready to be walked in parts.
 template <class T, class U>
 class model_walk {
@@ -67,7 +57,7 @@ class model_walk {
   void run(Executor& run_by, const Stretch& stretch) const {
     run_by.parallel_for(static_cast<std::int64_t>(parts_.size()), [&](std::int64_t i) {
       const part& p = parts_[static_cast<std::size_t>(i)];
-      const paired_walk& walk = own_[p.tensor] ? *own_[p.tensor] : plans_[p.tensor].row_major;
+      const loop_nest& walk = own_[p.tensor] ? *own_[p.tensor] : plans_[p.tensor].row_major;
       const float_mode mode;
       with_type(globals_[p.tensor], [&]<class E>(const tensor_view<E>& global) {
         with_local<E>(locals_[p.tensor], [&](const auto& local) {
@@ -104,13 +94,13 @@ class model_walk {
   static constexpr std::int64_t part_elements = 1 << 18;
 
   void prepare(const char* verb, std::size_t t, const selection& chosen,
-               const paired_walk* row_major) {
+               const loop_nest* row_major) {
     const auto& global = globals_[t];
     const auto& local = locals_[t];
     check_extents(verb, "global", chosen, global, &selected_dimension::global_extent);
     check_extents(verb, "local", chosen, local, &selected_dimension::local_extent);
     check_convertible(verb, chosen.name(), global, local);
-    const bool plain = is_row_major(global) && is_row_major(local);
+    const bool plain = global.is_row_major() && local.is_row_major();
     if (!plain) {  // row-major tensors are unique
       with_type(global, [&]<class E>(const tensor_view<E>& typed_global) {
         if constexpr (!std::is_const_v<T>) {
@@ -127,7 +117,7 @@ class model_walk {
     if (!planned) {
       own_[t].emplace(chosen, global.strides().data(), local.strides().data());
     }
-    const paired_walk& walk = planned ? *row_major : *own_[t];
+    const loop_nest& walk = planned ? *row_major : *own_[t];
     const std::int64_t steps = walk.outer_steps();
     const std::int64_t each = (std::max)(
         part_elements / (std::max)(walk.elements_a_step(), std::int64_t{1}), std::int64_t{1});
@@ -152,7 +142,7 @@ class model_walk {
   const tensor_views<T>& globals_;
   const tensor_views<U>& locals_;
   std::span<const tensor_plan> plans_;
-  std::vector<std::optional<paired_walk>> own_;  // of tensors that the plan does not serve
+  std::vector<std::optional<loop_nest>> own_;  // of tensors that the plan does not serve
   std::vector<part> parts_;
 };
 
@@ -170,7 +160,7 @@ void slice(const tensor_views<std::type_identity_t<const T>>& globals, const sub
   const detail::model_walk<const T, T> walk("slice", sub, globals, locals);
   walk.run(run_by, [](auto* global, std::int64_t global_stride, auto* local,
                       std::int64_t local_stride, std::int64_t n, detail::placement where) {
-    detail::copy_stretch(global, global_stride, local, local_stride, n, where);
+    detail::copy_run(global, global_stride, local, local_stride, n, where);
   });
 }
 
@@ -184,7 +174,7 @@ void scatter(const tensor_views<std::type_identity_t<const T>>& locals, const su
   const detail::model_walk<T, const T> walk("scatter", sub, globals, locals);
   walk.run(run_by, [](auto* global, std::int64_t global_stride, auto* local,
                       std::int64_t local_stride, std::int64_t n, detail::placement where) {
-    detail::copy_stretch(local, local_stride, global, global_stride, n, where);
+    detail::copy_run(local, local_stride, global, global_stride, n, where);
   });
 }
 
@@ -198,7 +188,7 @@ void scatter_add(const tensor_views<std::type_identity_t<const T>>& locals, cons
   const detail::model_walk<T, const T> walk("scatter_add", sub, globals, locals);
   walk.run(run_by, [](auto* global, std::int64_t global_stride, auto* local,
                       std::int64_t local_stride, std::int64_t n, detail::placement) {
-    detail::add_stretch(local, local_stride, global, global_stride, n);
+    detail::add_run(local, local_stride, global, global_stride, n);
   });
 }
 

@@ -30,7 +30,7 @@ void scatter_with(const char* verb, const Local& local, const selection& chosen,
   check_unique(verb, "global", chosen.name(), to);
   check_apart(verb, chosen.name(), from, to);
 
-  const paired_walk walk(chosen, to, from);
+  const loop_nest walk(chosen, to, from);
   const placement where = placement_of(from.size(), sizeof(written));
   const float_mode mode;
   walk.for_each([&](std::int64_t g, std::int64_t l, std::int64_t length) {
@@ -57,7 +57,7 @@ void scatter(const Local& local, const selection& chosen, Global&& global) {
   detail::scatter_with<T>("scatter", local, chosen, std::forward<Global>(global),
                           [](auto* from, std::int64_t from_stride, auto* to, std::int64_t to_stride,
                              std::int64_t n, detail::placement where) {
-                            detail::copy_stretch(from, from_stride, to, to_stride, n, where);
+                            detail::copy_run(from, from_stride, to, to_stride, n, where);
                           });
 }
 
@@ -76,7 +76,7 @@ void scatter_add(const Local& local, const selection& chosen, Global&& global) {
   detail::scatter_with<T>(
       "scatter_add", local, chosen, std::forward<Global>(global),
       [](auto* from, std::int64_t from_stride, auto* to, std::int64_t to_stride, std::int64_t n,
-         detail::placement) { detail::add_stretch(from, from_stride, to, to_stride, n); });
+         detail::placement) { detail::add_run(from, from_stride, to, to_stride, n); });
 }
 
 }  // namespace subfed::inline v0

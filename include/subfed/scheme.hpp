@@ -13,7 +13,7 @@ namespace subfed::inline v0 {
 
 /// One place where a set of nodes is wanted: whose, when, of which group. Everything that a scheme
 /// may depend on is here, so a set can be derived again anywhere and never has to travel.
-struct site {
+struct draw_request {
   std::uint64_t seed = 0;           ///< of the whole run
   std::uint64_t round = 0;          ///< j, from 0
   std::uint64_t client = 0;         ///< its number, the same in every round
@@ -27,11 +27,11 @@ struct site {
   }
 };
 
-/// Any copyable callable from a site to an index_set: a pure function, without state or a global
+/// Any copyable callable from a draw request to an index_set: a pure function, without state or a global
 /// generator. A lambda is one:
-///   [](const site& s) { return index_set::prefix(s.extent, s.kept()); }
+///   [](const draw_request& s) { return index_set::prefix(s.extent, s.kept()); }
 template <class S>
-concept scheme = std::copy_constructible<S> && requires(const S& s, const site& where) {
+concept scheme = std::copy_constructible<S> && requires(const S& s, const draw_request& where) {
   { s(where) } -> std::convertible_to<index_set>;
 };
 

@@ -37,12 +37,12 @@ void slice(const Global& global, const selection& chosen, Local&& local) {
   detail::check_unique("slice", "local", chosen.name(), to);
   detail::check_apart("slice", chosen.name(), from, to);
 
-  const detail::paired_walk walk(chosen, from, to);
+  const detail::loop_nest walk(chosen, from, to);
   const detail::placement where = detail::placement_of(to.size(), sizeof(written));
   const detail::float_mode mode;
   walk.for_each([&](std::int64_t g, std::int64_t l, std::int64_t length) {
-    detail::copy_stretch(from.data_handle() + g, walk.global_stride(), to.data_handle() + l,
-                         walk.local_stride(), length, where);
+    detail::copy_run(from.data_handle() + g, walk.global_stride(), to.data_handle() + l,
+                     walk.local_stride(), length, where);
   });
   detail::end_of_copies(where);
 }

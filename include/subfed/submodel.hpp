@@ -37,7 +37,7 @@ namespace detail {
 /// row-major tensors.
 struct tensor_plan {
   selection chosen;
-  paired_walk row_major;
+  loop_nest row_major;
 };
 
 }  // namespace detail
@@ -161,7 +161,7 @@ class submodel {
     made.reserve(model_.tensors().size());
     for (std::size_t t = 0; t < model_.tensors().size(); ++t) {
       selection chosen = (*this)[tensor_id(t)];
-      detail::paired_walk walk(chosen);
+      detail::loop_nest walk(chosen);
       made.push_back({std::move(chosen), std::move(walk)});
     }
     submodel out = *this;

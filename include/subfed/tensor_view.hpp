@@ -35,6 +35,18 @@ concept integer_range = requires(const R& range) {
 };
 
 namespace detail {
+
+/// Without gaps, the last dimension innermost.
+inline bool is_row_major(std::span<const std::int64_t> extents,
+                         std::span<const std::int64_t> strides) noexcept {
+  if (std::find(extents.begin(), extents.end(), 0) != extents.end()) return true;
+  std::int64_t expected = 1;
+  for (std::size_t r = extents.size(); r-- > 0; expected *= extents[r]) {
+    if (extents[r] != 1 && strides[r] != expected) return false;
+  }
+  return true;
+}
+
 /// An extent or a stride of another library, in any integer type.
 ///
 /// Throws  error for an integer over 2^63 - 1.
@@ -149,15 +161,7 @@ class tensor_view {
 
   /// Row-major without gaps. Strides of dimensions of extent 1 do not count; an empty tensor always
   /// is.
-  bool is_exhaustive() const noexcept {
-    if (size() == 0) return true;
-    std::int64_t expected = 1;
-    for (int r = rank_ - 1; r >= 0; --r) {
-      if (extents_[r] != 1 && strides_[r] != expected) return false;
-      expected *= extents_[r];
-    }
-    return true;
-  }
+  bool is_row_major() const noexcept { return detail::is_row_major(extents(), strides()); }
 
   /// Different indices are different elements. False for a stride of 0 over an extent above 1.
   ///

@@ -99,6 +99,9 @@ class tensor_view<Void> {
     return n;
   }
 
+  /// As of a typed view.
+  bool is_row_major() const noexcept { return detail::is_row_major(extents(), strides()); }
+
   /// What the elements are.
   detail::element_format format() const noexcept { return format_; }
   /// "float", "int64", ..

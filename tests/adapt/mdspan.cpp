@@ -209,7 +209,7 @@ struct reversed_layout {
     static constexpr bool is_always_exhaustive() { return true; }
     static constexpr bool is_always_strided() { return true; }
     static constexpr bool is_unique() { return true; }
-    static constexpr bool is_exhaustive() { return true; }
+    static constexpr bool is_row_major() { return true; }
     static constexpr bool is_strided() { return true; }
     const Extents& extents() const { return extents_; }
     index_type required_span_size() const { return extents_.extent(0); }

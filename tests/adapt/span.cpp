@@ -119,7 +119,7 @@ TEST_CASE("extents and strides may be of any integer type") {
   const std::int8_t reversed[] = {-12, 4, 1};
 
   CHECK(subfed::tensor_view<float>(data, extents).stride(0) == 12);
-  CHECK(subfed::tensor_view<float>(data, extents, strides).is_exhaustive());
+  CHECK(subfed::tensor_view<float>(data, extents, strides).is_row_major());
   CHECK(subfed::tensor_view<const float>(data + 12, strides, reversed).extent(0) == 12);
   CHECK(subfed::tensor_view<float>(data + 12, extents, reversed).stride(0) == -12);
   CHECK(subfed::tensor_view<float>(data, std::span<const unsigned>()).size() == 1);

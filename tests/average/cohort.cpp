@@ -633,7 +633,7 @@ TEST_CASE_TEMPLATE("random channels of convolutions, few and many clients, equal
     std::vector<std::vector<T>> data;
     std::vector<update<T>> updates;
     for (std::int64_t c = 0; c < clients; ++c) {
-      const submodel sub = draw(net, subfed::random{},
+      const submodel sub = draw(net, subfed::random_subset{},
                                 {.seed = 5,
                                  .client = static_cast<std::uint64_t>(c),
                                  .capacity = 1.0 / double(1 + c % 4)});

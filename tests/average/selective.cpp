@@ -766,7 +766,8 @@ struct counted_table {
   std::vector<float> global_table = std::vector<float>(64 * 64, 0.0f);
 
   submodel part(std::uint64_t client) const {
-    return subfed::draw(net, subfed::random{}, {.seed = 3, .client = client, .capacity = 0.5});
+    return subfed::draw(net, subfed::random_subset{},
+                        {.seed = 3, .client = client, .capacity = 0.5});
   }
   /// Adds a client whose counter and marks are all `value`.
   void add(selective_average<void>& mean, std::uint64_t client, I value) const {

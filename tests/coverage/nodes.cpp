@@ -127,7 +127,7 @@ TEST_CASE("an ensemble of blocks covers in its first round") {
   const auto g = net.group("g", 12);
   coverage seen(net);
   for (std::uint64_t client = 0; client < 4; ++client) {
-    seen.record(subfed::draw(net, subfed::block{}, {.client = client, .capacity = 0.25}));
+    seen.record(subfed::draw(net, subfed::disjoint_block{}, {.client = client, .capacity = 0.25}));
   }
   CHECK_FALSE(seen.summary(g).first_full_cover.has_value());  // the round has not ended
   seen.end_round();
@@ -141,7 +141,8 @@ TEST_CASE("random sets leave as many nodes unseen as theory says") {
   const auto g = net.group("g", 4000);
   coverage seen(net);
   for (std::uint64_t j = 0; j < 8; ++j) {
-    seen.record(subfed::draw(net, subfed::random{}, {.seed = 3, .round = j, .capacity = 0.25}));
+    seen.record(
+        subfed::draw(net, subfed::random_subset{}, {.seed = 3, .round = j, .capacity = 0.25}));
     seen.end_round();
   }
   const double p = std::pow(0.75, 8);

@@ -158,7 +158,7 @@ TEST_CASE("long records and classes survive the way through text") {
   for (std::uint64_t j = 0; j < 30; ++j) {
     for (std::uint64_t c = 0; c < j % 3; ++c) {
       const subfed::draw_key key{.round = j, .client = c, .capacity = 0.3};
-      const auto sub = c == 0 ? subfed::draw(net, subfed::random{}, key)
+      const auto sub = c == 0 ? subfed::draw(net, subfed::random_subset{}, key)
                               : subfed::draw(net, subfed::rolling{}, key);
       seen.record(sub, c % 2);
       parameters.record(sub);

@@ -119,7 +119,7 @@ TEST_CASE("random sets first cover all nodes when theory says, as a distribution
   for (const setting& s : settings) {
     INFO(s.what);
     const auto expected = subfed::first_cover(s.round, s.times);
-    const auto seen = covers(subfed::random{}, s.round, s.times, 1500);
+    const auto seen = covers(subfed::random_subset{}, s.round, s.times, 1500);
     check_distribution(seen, expected);
     check_mean(seen, expected.moments());
     if (s.times == 1) check_mean(seen, subfed::first_cover_moments(s.round));
@@ -144,9 +144,9 @@ TEST_CASE("sub-models chosen one a round are all chosen when the lemmas say") {
       counts_type counts(15, 0);
       std::int64_t rounds = 0;
       for (; *std::min_element(counts.begin(), counts.end()) < times; ++rounds) {
-        count(subfed::block{}({.client = pick.below(15),
-                               .extent = indices,
-                               .capacity = subfed::capacity::ratio(1, indices)}),
+        count(subfed::disjoint_block{}({.client = pick.below(15),
+                                        .extent = indices,
+                                        .capacity = subfed::capacity::ratio(1, indices)}),
               counts);
       }
       seen.push_back(static_cast<double>(rounds));
@@ -167,7 +167,7 @@ TEST_CASE("counts of random sets are as uneven as theory says") {
     for (std::uint64_t seed = 0; seed < 800; ++seed) {
       counts_type counts(static_cast<std::size_t>(round.extent()), 0);
       for (std::uint64_t j = 0; j < static_cast<std::uint64_t>(rounds); ++j) {
-        play(subfed::random{}, round, 1000 + seed, j, counts);
+        play(subfed::random_subset{}, round, 1000 + seed, j, counts);
       }
       std::sort(counts.begin(), counts.end());
       const auto K = static_cast<double>(round.extent());
@@ -204,10 +204,10 @@ TEST_CASE("rolling and static sets of mixed capacities hold every node as often 
   const std::int64_t kept[] = {20, 10, 5, 3};
   const std::int64_t extent = 20;
   const auto site_of = [&](std::uint64_t j, std::uint64_t c) {
-    return subfed::site{.round = j,
-                        .client = c,
-                        .extent = extent,
-                        .capacity = subfed::capacity::ratio(kept[c], extent)};
+    return subfed::draw_request{.round = j,
+                                .client = c,
+                                .extent = extent,
+                                .capacity = subfed::capacity::ratio(kept[c], extent)};
   };
   subfed::rolling backward = subfed::rolling::released();
   backward.step = 3;

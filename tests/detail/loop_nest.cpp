@@ -17,7 +17,7 @@ using subfed::index_set;
 using subfed::selected_dimension;
 using subfed::selection;
 using subfed::tensor_view;
-using subfed::detail::paired_walk;
+using subfed::detail::loop_nest;
 using support::extents_type;
 
 namespace {
@@ -26,8 +26,8 @@ namespace {
 std::vector<std::int64_t> stretches(const selection& chosen, const support::layout& global,
                                     const support::layout& local) {
   float element = 0;
-  const paired_walk walk(chosen, tensor_view<float>(&element, global.extents, global.strides),
-                         tensor_view<float>(&element, local.extents, local.strides));
+  const loop_nest walk(chosen, tensor_view<float>(&element, global.extents, global.strides),
+                       tensor_view<float>(&element, local.extents, local.strides));
   std::vector<std::int64_t> out;
   walk.for_each([&](std::int64_t, std::int64_t, std::int64_t length) { out.push_back(length); });
   return out;
@@ -84,7 +84,7 @@ TEST_CASE("dimensions of one node need no loop, an empty selection no call") {
 }
 
 TEST_CASE("every pair is visited once, by tensors and by the shape of a packed global tensor") {
-  support::for_all("paired_walk", [] {
+  support::for_all("loop_nest", [] {
     const auto extents = *support::gen_extents(4);
     std::vector<selected_dimension> dimensions;
     std::vector<std::vector<std::int64_t>> nodes;
@@ -99,7 +99,7 @@ TEST_CASE("every pair is visited once, by tensors and by the shape of a packed g
     float element = 0;
     const tensor_view<float> local_view(&element, local_extents, local.strides);
 
-    const auto visited_by = [](const paired_walk& walk) {
+    const auto visited_by = [](const loop_nest& walk) {
       std::multimap<std::int64_t, std::int64_t> out;  // local offset -> global offset
       walk.for_each([&](std::int64_t g, std::int64_t l, std::int64_t length) {
         for (std::int64_t i = 0; i < length; ++i) {
@@ -121,8 +121,8 @@ TEST_CASE("every pair is visited once, by tensors and by the shape of a packed g
     };
     const support::layout global = *support::gen_source_layout(extents);
     const tensor_view<float> global_view(&element, extents, global.strides);
-    RC_ASSERT(visited_by(paired_walk(chosen, global_view, local_view)) == expected_for(global));
-    RC_ASSERT(visited_by(paired_walk(chosen, extents, local_view)) ==
+    RC_ASSERT(visited_by(loop_nest(chosen, global_view, local_view)) == expected_for(global));
+    RC_ASSERT(visited_by(loop_nest(chosen, extents, local_view)) ==
               expected_for(support::row_major(extents)));
   });
 }
@@ -134,14 +134,14 @@ TEST_CASE("strides of an empty tensor are never multiplied, those of bytes not b
                         index_set(5, {}), index_set::full(3)};
   for (const std::int64_t stride : {most, least, std::int64_t{-1}}) {
     const std::int64_t strides[] = {stride, stride, stride};
-    const paired_walk walk(empty, strides, strides);
+    const loop_nest walk(empty, strides, strides);
     CHECK(walk.outer_steps() == 0);
   }
   // Whole rows of bytes that are 2^62 apart: 2 * 2^62 elements a row would be 2^63.
   const std::int64_t far = std::int64_t{1} << 62;
   const std::int64_t apart[] = {1, far};
   const std::int64_t packed[] = {1, 2};
-  const paired_walk walk({index_set::full(2), index_set::full(2)}, apart, packed);
+  const loop_nest walk({index_set::full(2), index_set::full(2)}, apart, packed);
   std::int64_t pairs = 0;
   walk.for_each(0, 1, [&](std::int64_t, std::int64_t, std::int64_t length) { pairs += length; });
   CHECK(pairs == 2);

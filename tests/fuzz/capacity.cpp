@@ -53,7 +53,7 @@ const fuzz::registered schemes("schemes", [](fuzz::bytes bytes) {
   const subfed::capacity share = any_capacity(in);
   // Sets of many runs are kept to sizes that a test can hold.
   const std::int64_t extent = kind == 1 ? in.number() % 512 : in.number();
-  const subfed::site where{in.word(), in.word(), in.word(), "group", extent, share};
+  const subfed::draw_request where{in.word(), in.word(), in.word(), "group", extent, share};
   const auto check = [&](const auto& scheme) {
     const subfed::index_set set = scheme(where);
     fuzz::expect(set.extent() == extent && set.size() >= 0 && set.size() <= extent);
@@ -70,7 +70,7 @@ const fuzz::registered schemes("schemes", [](fuzz::bytes bytes) {
     window.minimum = in.number();
     check(window);
   } else if (kind == 1) {
-    subfed::random nodes;
+    subfed::random_subset nodes;
     if (in.below(3) == 1) nodes.seeds = subfed::seed_policy::pool(in.number());
     if (in.below(3) == 1) nodes.seeds = subfed::seed_policy::shared(in.number());
     check(nodes);
@@ -79,7 +79,7 @@ const fuzz::registered schemes("schemes", [](fuzz::bytes bytes) {
     first.minimum = in.number();
     check(first);
   } else {
-    subfed::block member;
+    subfed::disjoint_block member;
     member.advance = in.word();
     check(member);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A program that says `using namespace` of both can write our names alone. Not among them: slice, which
-// <valarray> has too, and random, which <cstdlib> of POSIX has.
+// <valarray> has too.
 #include <algorithm>
 #include <cmath>
 #include <complex>
@@ -33,7 +33,8 @@ int use_names() {
   const draw_key key{.round = 1, .capacity = half_of_it};
   const submodel part = draw(net, rolling{.walk = direction::forward}, key);
   const submodel other = draw(net, prefix{.round_to = rounding::ceil}, key);
-  const submodel third = draw(net, block{}, key);
+  const submodel third = draw(net, disjoint_block{}, key);
+  const submodel fourth = draw(net, random_subset{}, key);
   const selection chosen = part[weight];
   const index_set nodes = index_set::full(4);
   const run first = nodes.runs()[0];

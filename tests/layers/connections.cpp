@@ -95,20 +95,21 @@ TEST_CASE("residual adds: identity and projected skips write one group") {
   const auto shortcut = conv2d(net, "shortcut", {stream, wider, 1, 1}).weight;
   const auto wrong = conv2d(net, "wrong", {stream, unlike, 1, 1}).weight;
   const auto short_of = conv2d(net, "short", {stream, stream, 1, 1}).weight;
-  CHECK(added(net, {conv2, shortcut}) == subfed::dimension(wider));
+  CHECK(residual_add(net, {conv2, shortcut}) == subfed::dimension(wider));
   CHECK(message_of([&] {
-          added(net, {conv2, shortcut, wrong});
+          residual_add(net, {conv2, shortcut, wrong});
         }) ==
         "subfed: layers: 'conv2.weight' writes 16 elements (wider), but 'wrong.weight', which is "
         "added to it, 16 elements (unlike)");
   CHECK(message_of([&] {
-          added(net, {conv2, short_of});
+          residual_add(net, {conv2, short_of});
         }) ==
         "subfed: layers: 'conv2.weight' writes 16 elements (wider), but 'short.weight', which is "
         "added to it, 8 elements (stream)");
-  CHECK(message_of([&] { added(net, {}); }) == "subfed: layers: a residual add of no tensors");
+  CHECK(message_of([&] { residual_add(net, {}); }) ==
+        "subfed: layers: a residual add of no tensors");
   const auto scalar = net.tensor("scalar", {});
-  CHECK(message_of([&] { added(net, {scalar}); }) ==
+  CHECK(message_of([&] { residual_add(net, {scalar}); }) ==
         "subfed: layers: 'scalar' has the rank 0, so it writes no dimension");
 }
 

@@ -127,7 +127,7 @@ DOCTEST_TEST_CASE("ResNet-50 is described, cut and averaged; counters keep type 
   std::vector<submodel> parts;
   std::vector<std::shared_ptr<models::resnet50_module>> clients;
   for (const std::uint64_t client : {0u, 1u}) {
-    parts.push_back(subfed::draw(described.net, subfed::random(),
+    parts.push_back(subfed::draw(described.net, subfed::random_subset(),
                                  {.seed = 3, .client = client, .capacity = 0.25}));
     clients.push_back(std::make_shared<models::resnet50_module>(described, parts.back()));
     const auto local = support::tensors_of(*clients.back());

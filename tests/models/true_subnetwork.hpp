@@ -84,15 +84,15 @@ void for_every_submodel(const subfed::model& net, Call&& call) {
     };
     with("rolling", subfed::rolling{.phase = -3});  // wraps in narrow groups
     with("rolling, released", subfed::rolling::released());
-    with("random", subfed::random());
+    with("random", subfed::random_subset());
     with("prefix", subfed::prefix());
     with("ordered", subfed::prefix::ordered());
     bool divides = true;
     for (const auto& group : net.groups()) {
       divides = divides && group.extent % beta.of(group.extent) == 0;
     }
-    if (divides) with("block", subfed::block());
-    with("own scheme, backwards", [](const subfed::site& s) {
+    if (divides) with("block", subfed::disjoint_block());
+    with("own scheme, backwards", [](const subfed::draw_request& s) {
       std::vector<std::int64_t> nodes;
       for (std::int64_t n = 0; n < s.kept(); ++n) nodes.push_back(s.extent - 1 - n);
       return subfed::index_set(s.extent, nodes);

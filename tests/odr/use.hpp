@@ -23,7 +23,7 @@ float use_every_floor() {
   float last = 0;
   for (const bool at_random : {false, true}) {
     const subfed::draw_key key{.seed = 7, .round = 6, .client = 1, .capacity = 0.5};
-    const subfed::submodel sub = at_random ? subfed::draw(net, subfed::random{}, key)
+    const subfed::submodel sub = at_random ? subfed::draw(net, subfed::random_subset{}, key)
                                            : subfed::draw(net, subfed::rolling{}, key);
     const subfed::tensor_view<float> part(small.data(), sub.extents(weight));
     subfed::slice(all, sub[weight], part);

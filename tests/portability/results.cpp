@@ -151,7 +151,7 @@ subfed::submodel drawn(const world& w, std::size_t kind, std::uint64_t client,
       .client = client,
       .capacity = subfed::capacity::ratio(static_cast<std::int64_t>(client % 4) + 1, 4)};
   if (kind == 0) return subfed::draw(w.net, subfed::rolling{.client_phase = 2}, key);
-  if (kind == 1) return subfed::draw(w.net, subfed::random{}, key);
+  if (kind == 1) return subfed::draw(w.net, subfed::random_subset{}, key);
   return subfed::draw(w.net, subfed::prefix{}, key);
 }
 
@@ -252,25 +252,25 @@ void schemes(digest& out) {
   using subfed::seed_policy;
   numbers random{5};
   for (std::uint64_t i = 0; i < 400; ++i) {
-    subfed::site where{.seed = random.word(),
-                       .round = i % 2 == 0 ? random.word() : i,
-                       .client = i % 3 == 0 ? random.word() : i % 7,
-                       .group = i % 2 == 0 ? "layer1.0.conv1" : "h\xC3\xBClle",
-                       .extent = 1 + random.below(200),
-                       .capacity = random.within(0.001, 0.99)};
+    subfed::draw_request where{.seed = random.word(),
+                               .round = i % 2 == 0 ? random.word() : i,
+                               .client = i % 3 == 0 ? random.word() : i % 7,
+                               .group = i % 2 == 0 ? "layer1.0.conv1" : "h\xC3\xBClle",
+                               .extent = 1 + random.below(200),
+                               .capacity = random.within(0.001, 0.99)};
     out.set(subfed::rolling{}(where));
     out.set(subfed::rolling::released()(where));
     out.set(subfed::rolling{.overlap = random.unit()}(where));
     out.set(subfed::rolling{.step = -3, .phase = 5, .client_phase = 1000003}(where));
     for (const seed_policy& seeds : {seed_policy::per_client_and_round(), seed_policy::per_client(),
                                      seed_policy::pool(5), seed_policy::shared(3)}) {
-      out.set(subfed::random{.seeds = seeds, .round_to = subfed::rounding::nearest}(where));
+      out.set(subfed::random_subset{.seeds = seeds, .round_to = subfed::rounding::nearest}(where));
     }
     out.set(subfed::prefix{}(where));
     out.set(subfed::prefix::ordered()(where));
     where.extent = 96;
     where.capacity = subfed::capacity::ratio(1, 1 << (i % 5));
-    out.set(subfed::block{.advance = i}(where));
+    out.set(subfed::disjoint_block{.advance = i}(where));
   }
 }
 
@@ -399,7 +399,7 @@ void integers(digest& out) {
     std::vector<std::vector<std::int64_t>> counts;
     std::vector<subfed::update<void>> updates;
     for (std::uint64_t c = 0; c < 5; ++c) {
-      subs.push_back(subfed::draw(net, subfed::random{}, {.client = c, .capacity = 0.5}));
+      subs.push_back(subfed::draw(net, subfed::random_subset{}, {.client = c, .capacity = 0.5}));
       std::vector<std::int64_t> own;
       for (int i = 0; i < 20; ++i) own.push_back(random.below(std::int64_t{1} << 59));
       counts.push_back(own);

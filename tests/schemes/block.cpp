@@ -11,16 +11,16 @@
 #include <string_view>
 #include <vector>
 
-using subfed::block;
+using subfed::disjoint_block;
+using subfed::draw_request;
 using subfed::index_set;
-using subfed::site;
 using support::message_of;
 
 namespace {
 
 struct golden_row {
   std::uint64_t advance;
-  site where;
+  draw_request where;
   std::string_view nodes;
 };
 constexpr golden_row golden[] = {
@@ -32,17 +32,18 @@ constexpr subfed::capacity third = subfed::capacity::ratio(1, 3);
 }  // namespace
 
 TEST_CASE("three members of an ensemble have a third of the nodes each") {
-  CHECK(block{}({.client = 0, .extent = 6, .capacity = third}) == index_set(6, {0, 1}));
-  CHECK(block{}({.client = 1, .extent = 6, .capacity = third}) == index_set(6, {2, 3}));
-  CHECK(block{}({.client = 2, .extent = 6, .capacity = third}) == index_set(6, {4, 5}));
-  CHECK(block{}({.client = 3, .extent = 6, .capacity = third}) == index_set(6, {0, 1}));
-  CHECK(block{}({.round = 1, .client = 0, .extent = 6, .capacity = third}) == index_set(6, {0, 1}));
-  CHECK(block{.advance = 1}({.round = 1, .client = 0, .extent = 6, .capacity = third}) ==
+  CHECK(disjoint_block{}({.client = 0, .extent = 6, .capacity = third}) == index_set(6, {0, 1}));
+  CHECK(disjoint_block{}({.client = 1, .extent = 6, .capacity = third}) == index_set(6, {2, 3}));
+  CHECK(disjoint_block{}({.client = 2, .extent = 6, .capacity = third}) == index_set(6, {4, 5}));
+  CHECK(disjoint_block{}({.client = 3, .extent = 6, .capacity = third}) == index_set(6, {0, 1}));
+  CHECK(disjoint_block{}({.round = 1, .client = 0, .extent = 6, .capacity = third}) ==
+        index_set(6, {0, 1}));
+  CHECK(disjoint_block{.advance = 1}({.round = 1, .client = 0, .extent = 6, .capacity = third}) ==
         index_set(6, {2, 3}));
-  CHECK(block{.advance = 2}({.round = 2, .client = 1, .extent = 6, .capacity = third}) ==
+  CHECK(disjoint_block{.advance = 2}({.round = 2, .client = 1, .extent = 6, .capacity = third}) ==
         index_set(6, {4, 5}));
-  CHECK(block{}({.client = 9, .extent = 6}) == index_set::full(6));
-  CHECK(block{}({.client = 9, .extent = 0, .capacity = third}) == index_set());
+  CHECK(disjoint_block{}({.client = 9, .extent = 6}) == index_set::full(6));
+  CHECK(disjoint_block{}({.client = 9, .extent = 0, .capacity = third}) == index_set());
 }
 
 TEST_CASE("blocks agree with the golden values") {
@@ -50,7 +51,7 @@ TEST_CASE("blocks agree with the golden values") {
     CAPTURE(row.advance);
     CAPTURE(row.where.round);
     CAPTURE(row.where.client);
-    CHECK(support::spelled(block{.advance = row.advance}(row.where)) == row.nodes);
+    CHECK(support::spelled(disjoint_block{.advance = row.advance}(row.where)) == row.nodes);
   }
 }
 
@@ -59,10 +60,10 @@ TEST_CASE("as many clients in a row as there are blocks hold every node once, in
     const auto kept = *rc::gen::inRange<std::int64_t>(1, 8);
     const auto blocks = *rc::gen::inRange<std::int64_t>(1, 8);
     const auto first = *rc::gen::inRange<std::uint64_t>(0, 1000);
-    const block which{.advance = *rc::gen::inRange<std::uint64_t>(0, 20)};
-    site where{.round = *rc::gen::inRange<std::uint64_t>(0, 1000),
-               .extent = kept * blocks,
-               .capacity = subfed::capacity::ratio(1, blocks)};
+    const disjoint_block which{.advance = *rc::gen::inRange<std::uint64_t>(0, 20)};
+    draw_request where{.round = *rc::gen::inRange<std::uint64_t>(0, 1000),
+                       .extent = kept * blocks,
+                       .capacity = subfed::capacity::ratio(1, blocks)};
     std::vector<int> held(static_cast<std::size_t>(kept * blocks), 0);
     for (std::uint64_t c = 0; c < static_cast<std::uint64_t>(blocks); ++c) {
       where.client = first + c;
@@ -73,7 +74,7 @@ TEST_CASE("as many clients in a row as there are blocks hold every node once, in
     }
     for (const int n : held) RC_ASSERT(n == 1);
     // One client meets every block when its steps do not skip any.
-    const block by_one{.advance = 1};
+    const disjoint_block by_one{.advance = 1};
     std::fill(held.begin(), held.end(), 0);
     for (std::int64_t j = 0; j < blocks; ++j, ++where.round) {
       for (const std::int64_t node : by_one(where)) ++held[static_cast<std::size_t>(node)];
@@ -83,26 +84,28 @@ TEST_CASE("as many clients in a row as there are blocks hold every node once, in
 }
 
 TEST_CASE("blocks that do not divide the group are refused by the group's name") {
-  CHECK(message_of([] { block{}({.group = "hidden", .extent = 10, .capacity = third}); }) ==
-        "subfed: block: group 'hidden' has 10 nodes, which blocks of 3 do not divide");
   CHECK(message_of([] {
-          block{.minimum = 0}({.group = "hidden", .extent = 2, .capacity = third});
+          disjoint_block{}({.group = "hidden", .extent = 10, .capacity = third});
+        }) == "subfed: block: group 'hidden' has 10 nodes, which blocks of 3 do not divide");
+  CHECK(message_of([] {
+          disjoint_block{.minimum = 0}({.group = "hidden", .extent = 2, .capacity = third});
         }) == "subfed: block: group 'hidden' has 2 nodes, which blocks of 0 do not divide");
 }
 
 TEST_CASE("blocks of groups beyond 2^32 nodes move on by what was asked for") {
   // Of 2^40 blocks: 2^39 + 3 a round, in round 5, is 5 * 2^39 + 15 = 2^39 + 15 mod 2^40.
   const std::int64_t blocks = std::int64_t{1} << 40;
-  const site where{.round = 5, .client = 2, .extent = blocks, .capacity = 1e-300};
-  const index_set held = block{.advance = (std::uint64_t{1} << 39) + 3}(where);
+  const draw_request where{.round = 5, .client = 2, .extent = blocks, .capacity = 1e-300};
+  const index_set held = disjoint_block{.advance = (std::uint64_t{1} << 39) + 3}(where);
   CHECK(held == index_set::window(blocks, (blocks / 2) + 17, 1));
   // The product of the step, -1 mod K, and of the round, -2, is 2; as a number it is beyond 2^64.
   const std::int64_t odd = 205891132094649;  // 3^30
   const auto K = static_cast<std::uint64_t>(odd);
-  const site far{.round = 5 * K - 2, .client = K + 1, .extent = odd, .capacity = 1e-300};
-  CHECK(block{.advance = 7 * K - 1}(far) == index_set::window(odd, 3, 1));
+  const draw_request far{.round = 5 * K - 2, .client = K + 1, .extent = odd, .capacity = 1e-300};
+  CHECK(disjoint_block{.advance = 7 * K - 1}(far) == index_set::window(odd, 3, 1));
   const std::int64_t most = std::numeric_limits<std::int64_t>::max();
   const std::uint64_t all = std::numeric_limits<std::uint64_t>::max();  // 2 most + 1
-  CHECK(block{.advance = all}({.round = all, .client = all, .extent = most, .capacity = 1e-300}) ==
+  CHECK(disjoint_block{.advance = all}(
+            {.round = all, .client = all, .extent = most, .capacity = 1e-300}) ==
         index_set::window(most, 2, 1));
 }

@@ -7,17 +7,17 @@
 #include <cstdint>
 #include <string_view>
 
+using subfed::draw_request;
 using subfed::index_set;
 using subfed::prefix;
 using subfed::rounding;
-using subfed::site;
 
 namespace {
 
 struct golden_row {
   rounding round_to;
   std::int64_t minimum;
-  site where;
+  draw_request where;
   std::string_view nodes;
 };
 constexpr golden_row golden[] = {

@@ -18,10 +18,10 @@
 #include <utility>
 #include <vector>
 
+using subfed::draw_request;
 using subfed::index_set;
 using subfed::rounding;
 using subfed::seed_policy;
-using subfed::site;
 using support::message_of;
 
 namespace {
@@ -31,7 +31,7 @@ struct golden_row {
   std::int64_t count;
   rounding round_to;
   std::int64_t minimum;
-  site where;
+  draw_request where;
   std::string_view nodes;
 };
 constexpr golden_row golden[] = {
@@ -74,7 +74,7 @@ TEST_CASE("random sets agree with the golden values, for every seed policy") {
     CAPTURE(row.count);
     CAPTURE(row.where.group);
     CAPTURE(row.where.extent);
-    const subfed::random which{policy_of(row), row.round_to, row.minimum};
+    const subfed::random_subset which{policy_of(row), row.round_to, row.minimum};
     CHECK(support::spelled(which(row.where)) == row.nodes);
   }
 }
@@ -85,28 +85,28 @@ TEST_CASE("a set has as many distinct nodes as the capacity keeps, ascending") {
     const auto numerator = *rc::gen::inRange<std::int64_t>(1, 17);
     const auto mode = *rc::gen::element(rounding::floor, rounding::ceil, rounding::nearest);
     const auto minimum = *rc::gen::inRange<std::int64_t>(0, 3);
-    const subfed::random which{*rc::gen::elementOf(std::vector<seed_policy>(
-                                   std::begin(all_policies), std::end(all_policies))),
-                               mode, minimum};
-    const site where{*rc::gen::arbitrary<std::uint64_t>(),
-                     *rc::gen::arbitrary<std::uint64_t>(),
-                     *rc::gen::arbitrary<std::uint64_t>(),
-                     "group",
-                     extent,
-                     subfed::capacity::ratio(numerator, 16)};
+    const subfed::random_subset which{*rc::gen::elementOf(std::vector<seed_policy>(
+                                          std::begin(all_policies), std::end(all_policies))),
+                                      mode, minimum};
+    const draw_request where{*rc::gen::arbitrary<std::uint64_t>(),
+                             *rc::gen::arbitrary<std::uint64_t>(),
+                             *rc::gen::arbitrary<std::uint64_t>(),
+                             "group",
+                             extent,
+                             subfed::capacity::ratio(numerator, 16)};
     const index_set s = which(where);
     RC_ASSERT(s.extent() == extent);
     RC_ASSERT(s.size() == where.kept(mode, minimum));
     const nodes_type nodes = nodes_of(s);  // index_set refuses repeated nodes
     RC_ASSERT(std::is_sorted(nodes.begin(), nodes.end()));
     RC_ASSERT(which(where) == s);
-    RC_ASSERT(subfed::random(which)(where) == s);
+    RC_ASSERT(subfed::random_subset(which)(where) == s);
   });
 }
 
 TEST_CASE("a smaller set of the same client and round is part of a larger one") {
   for (const seed_policy& seeds : all_policies) {
-    const subfed::random which{.seeds = seeds, .minimum = 0};
+    const subfed::random_subset which{.seeds = seeds, .minimum = 0};
     for (std::uint64_t round = 0; round < 5; ++round) {
       index_set smaller(37, {});
       for (std::int64_t kept = 1; kept <= 37; ++kept) {
@@ -128,7 +128,7 @@ TEST_CASE("a smaller set of the same client and round is part of a larger one") 
 
 TEST_CASE("sets do not depend on the order of calls or on the thread that asks") {
   const auto ask = [](std::uint64_t client) {
-    return subfed::random{}(
+    return subfed::random_subset{}(
         {.seed = 1, .round = 3, .client = client, .group = "g", .extent = 64, .capacity = 0.5});
   };
   std::array<index_set, 3> forward{ask(0), ask(1), ask(2)};
@@ -147,9 +147,9 @@ TEST_CASE("sets do not depend on the order of calls or on the thread that asks")
 }
 
 TEST_CASE("seed, round, client and group each change the set, in their upper halves too") {
-  const site first{1, 2, 3, "conv1", 64, 0.5};
+  const draw_request first{1, 2, 3, "conv1", 64, 0.5};
   const std::uint64_t upper = std::uint64_t{1} << 32;
-  std::vector<site> sites(10, first);
+  std::vector<draw_request> sites(10, first);
   sites[1].seed = 2;
   sites[2].round = 3;
   sites[3].client = 4;
@@ -160,15 +160,16 @@ TEST_CASE("seed, round, client and group each change the set, in their upper hal
   sites[8].client += upper;
   std::swap(sites[9].round, sites[9].client);
   std::set<nodes_type> sets;
-  for (const site& where : sites) sets.insert(nodes_of(subfed::random{}(where)));
+  for (const draw_request& where : sites) sets.insert(nodes_of(subfed::random_subset{}(where)));
   CHECK(sets.size() == sites.size());
 }
 
 TEST_CASE("over 2000 rounds each node of a half is held 1000 times, give or take 5 sigma") {
   std::vector<int> held(64, 0);
-  site where{.seed = 20240229, .client = 4, .group = "g", .extent = 64, .capacity = 0.5};
+  draw_request where{.seed = 20240229, .client = 4, .group = "g", .extent = 64, .capacity = 0.5};
   for (where.round = 0; where.round < 2000; ++where.round) {
-    for (const std::int64_t node : subfed::random{}(where)) ++held[static_cast<std::size_t>(node)];
+    for (const std::int64_t node : subfed::random_subset{}(where))
+      ++held[static_cast<std::size_t>(node)];
   }
   for (const int n : held) CHECK(std::abs(n - 1000) <= 112);
 }
@@ -180,7 +181,7 @@ TEST_CASE("all subsets of a size are equally likely") {
   std::map<nodes_type, int> by_shared;
   const auto ask = [](std::uint64_t seed, std::uint64_t round, std::uint64_t client,
                       const seed_policy& seeds = seed_policy::per_client_and_round()) {
-    return nodes_of(subfed::random{.seeds = seeds}({seed, round, client, "g", 5, 0.4}));
+    return nodes_of(subfed::random_subset{.seeds = seeds}({seed, round, client, "g", 5, 0.4}));
   };
   for (std::uint64_t i = 0; i < 4000; ++i) {
     ++by_round[ask(7, i, 0)];
@@ -198,7 +199,8 @@ TEST_CASE("all subsets of a size are equally likely") {
 TEST_CASE("sets of two groups, rounds, clients or seeds tell nothing about each other") {
   const auto ask = [](std::uint64_t seed, std::uint64_t round, std::uint64_t client,
                       std::string_view group) {
-    return subfed::random{}({seed, round, client, group, 3, subfed::capacity::ratio(1, 3)})[0];
+    return subfed::random_subset{}(
+        {seed, round, client, group, 3, subfed::capacity::ratio(1, 3)})[0];
   };
   using pair = std::pair<std::int64_t, std::int64_t>;
   std::map<pair, int> groups;
@@ -217,7 +219,7 @@ TEST_CASE("sets of two groups, rounds, clients or seeds tell nothing about each 
 }
 
 TEST_CASE("per client: a set for every client, the same in all rounds") {
-  const subfed::random which{.seeds = seed_policy::per_client()};
+  const subfed::random_subset which{.seeds = seed_policy::per_client()};
   std::set<nodes_type> sets;
   for (std::uint64_t client = 0; client < 20; ++client) {
     const index_set first = which({4, 0, client, "g", 64, 0.5});
@@ -230,8 +232,8 @@ TEST_CASE("per client: a set for every client, the same in all rounds") {
 }
 
 TEST_CASE("pool: every client keeps one of a few whole sub-models, which are picked evenly") {
-  const subfed::random which{.seeds = seed_policy::pool(5)};
-  const subfed::random anew{.seeds = seed_policy::pool_per_round(5)};
+  const subfed::random_subset which{.seeds = seed_policy::pool(5)};
+  const subfed::random_subset anew{.seeds = seed_policy::pool_per_round(5)};
   std::map<nodes_type, int> picked;
   std::map<nodes_type, std::set<nodes_type>> partners;
   std::set<nodes_type> of_both;
@@ -252,7 +254,7 @@ TEST_CASE("pool: every client keeps one of a few whole sub-models, which are pic
 }
 
 TEST_CASE("pool per round: clients and rounds pick among a few whole sub-models, evenly") {
-  const subfed::random which{.seeds = seed_policy::pool_per_round(5)};
+  const subfed::random_subset which{.seeds = seed_policy::pool_per_round(5)};
   std::map<nodes_type, int> picked;
   std::map<nodes_type, std::set<nodes_type>> partners;
   for (std::uint64_t round = 0; round < 40; ++round) {
@@ -267,20 +269,20 @@ TEST_CASE("pool per round: clients and rounds pick among a few whole sub-models,
   for (const auto& [one, with] : partners) CHECK(with.size() == 1);  // groups pick together
   CHECK(partners.size() == 5);
 
-  const subfed::random single{.seeds = seed_policy::pool(1)};
+  const subfed::random_subset single{.seeds = seed_policy::pool(1)};
   CHECK(single({4, 0, 0, "g", 64, 0.5}) == single({4, 9, 7, "g", 64, 0.5}));
   CHECK(single({4, 0, 0, "g", 64, 0.5}) != single({5, 0, 0, "g", 64, 0.5}));
 }
 
 TEST_CASE("shared: one set for all clients of a round, changed every E rounds") {
-  const subfed::random every_round{.seeds = seed_policy::shared()};
+  const subfed::random_subset every_round{.seeds = seed_policy::shared()};
   const index_set first = every_round({4, 0, 0, "g", 64, 0.5});
   for (std::uint64_t client = 1; client < 10; ++client) {
     CHECK(every_round({4, 0, client, "g", 64, 0.5}) == first);
   }
   CHECK(every_round({4, 1, 0, "g", 64, 0.5}) != first);
 
-  const subfed::random every_third{.seeds = seed_policy::shared(3)};
+  const subfed::random_subset every_third{.seeds = seed_policy::shared(3)};
   std::set<nodes_type> sets;
   for (std::uint64_t round = 0; round < 30; ++round) {
     const index_set here = every_third({4, round, round, "g", 64, 0.5});
@@ -292,10 +294,10 @@ TEST_CASE("shared: one set for all clients of a round, changed every E rounds") 
 }
 
 TEST_CASE("a capacity of 1 keeps all nodes in their order, an empty group none") {
-  CHECK(subfed::random{}({.extent = 9}) == index_set::full(9));
-  CHECK(subfed::random{}({.extent = 0, .capacity = 0.5}) == index_set());
-  CHECK(subfed::random{}({.extent = 1, .capacity = 0.5}) == index_set::full(1));
-  CHECK(subfed::random{.minimum = 0}({.extent = 1, .capacity = 0.5}) == index_set(1, {}));
+  CHECK(subfed::random_subset{}({.extent = 9}) == index_set::full(9));
+  CHECK(subfed::random_subset{}({.extent = 0, .capacity = 0.5}) == index_set());
+  CHECK(subfed::random_subset{}({.extent = 1, .capacity = 0.5}) == index_set::full(1));
+  CHECK(subfed::random_subset{.minimum = 0}({.extent = 1, .capacity = 0.5}) == index_set(1, {}));
 }
 
 TEST_CASE("a pool or a number of rounds below 1 is refused") {
@@ -307,6 +309,6 @@ TEST_CASE("a pool or a number of rounds below 1 is refused") {
         "subfed: seed_policy: the number of rounds is 0, expected at least 1");
   CHECK(message_of([] { seed_policy::shared(-3); }) ==
         "subfed: seed_policy: the number of rounds is -3, expected at least 1");
-  CHECK(message_of([] { subfed::random{.minimum = -1}({.extent = 4}); }) ==
+  CHECK(message_of([] { subfed::random_subset{.minimum = -1}({.extent = 4}); }) ==
         "subfed: capacity: extent 4 and minimum -1 must not be negative");
 }

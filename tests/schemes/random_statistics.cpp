@@ -13,20 +13,20 @@
 #include <string>
 #include <vector>
 
+using subfed::draw_request;
 using subfed::index_set;
 using subfed::seed_policy;
-using subfed::site;
 
 namespace {
 
 /// Where draws come from that must be independent: draw i is that of round i, client i, ..
 struct source {
   const char* name;
-  site (*at)(std::uint64_t i);
+  draw_request (*at)(std::uint64_t i);
   seed_policy policy = seed_policy::per_client_and_round();
 };
 
-// The group's name must outlive the site.
+// The group's name must outlive the request.
 std::string_view numbered(std::uint64_t i) {
   static std::vector<std::string> names;
   while (names.size() <= i) names.push_back("layer" + std::to_string(names.size()) + ".conv");
@@ -34,33 +34,38 @@ std::string_view numbered(std::uint64_t i) {
 }
 
 const source sources[] = {
-    {"rounds", [](std::uint64_t i) { return site{.seed = 11, .round = i, .group = "g"}; }},
-    {"clients", [](std::uint64_t i) { return site{.seed = 12, .client = i, .group = "g"}; }},
-    {"seeds", [](std::uint64_t i) { return site{.seed = i, .round = 3, .group = "g"}; }},
+    {"rounds", [](std::uint64_t i) { return draw_request{.seed = 11, .round = i, .group = "g"}; }},
+    {"clients",
+     [](std::uint64_t i) { return draw_request{.seed = 12, .client = i, .group = "g"}; }},
+    {"seeds", [](std::uint64_t i) { return draw_request{.seed = i, .round = 3, .group = "g"}; }},
     {"rounds and clients",
      [](std::uint64_t i) {
-       return site{.seed = 13, .round = i / 10, .client = i % 10, .group = "g"};
+       return draw_request{.seed = 13, .round = i / 10, .client = i % 10, .group = "g"};
      }},
     {"rounds and groups",
      [](std::uint64_t i) {
-       return site{.seed = 14, .round = i / 4, .client = 5, .group = numbered(i % 4)};
+       return draw_request{.seed = 14, .round = i / 4, .client = 5, .group = numbered(i % 4)};
      }},
     {"clients with a set each",
-     [](std::uint64_t i) { return site{.seed = 15, .round = 7, .client = i, .group = "g"}; },
+     [](std::uint64_t i) {
+       return draw_request{.seed = 15, .round = 7, .client = i, .group = "g"};
+     },
      seed_policy::per_client()},
     {"rounds with a set each",
-     [](std::uint64_t i) { return site{.seed = 16, .round = i, .client = i % 3, .group = "g"}; },
+     [](std::uint64_t i) {
+       return draw_request{.seed = 16, .round = i, .client = i % 3, .group = "g"};
+     },
      seed_policy::shared()},
     {"periods of 5 rounds",
-     [](std::uint64_t i) { return site{.seed = 17, .round = 5 * i + i % 5, .group = "g"}; },
+     [](std::uint64_t i) { return draw_request{.seed = 17, .round = 5 * i + i % 5, .group = "g"}; },
      seed_policy::shared(5)},
 };
 
 index_set draw(const source& from, std::uint64_t i, std::int64_t extent, std::int64_t kept) {
-  site where = from.at(i);
+  draw_request where = from.at(i);
   where.extent = extent;
   where.capacity = subfed::capacity::ratio(kept, extent);
-  return subfed::random{from.policy}(where);
+  return subfed::random_subset{from.policy}(where);
 }
 
 /// Checks a sum that is chi-square distributed: P(X >= d + 2 sqrt(20 d) + 40) and
@@ -270,8 +275,8 @@ TEST_CASE("a node's rounds have no serial correlation") {
 TEST_CASE("a pool's sets are picked equally often, whatever their number") {
   for (const std::int64_t size : {3, 96, 100}) {
     INFO("pool of ", size);
-    const subfed::random which{seed_policy::pool_per_round(size)};
-    const subfed::random kept{seed_policy::pool(size)};
+    const subfed::random_subset which{seed_policy::pool_per_round(size)};
+    const subfed::random_subset kept{seed_policy::pool(size)};
     // 32 of 64 nodes: that two of the sets are the same has a probability of 1e-15.
     std::map<std::uint64_t, double> seen, seen_kept;
     const int draws = static_cast<int>(size) * 60;

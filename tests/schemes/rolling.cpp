@@ -13,10 +13,10 @@
 #include <vector>
 
 using subfed::direction;
+using subfed::draw_request;
 using subfed::index_set;
 using subfed::rolling;
 using subfed::rounding;
-using subfed::site;
 using support::message_of;
 
 namespace {
@@ -29,15 +29,15 @@ struct golden_row {
   std::int64_t minimum;
   std::int64_t phase;
   std::int64_t client_phase;
-  site where;
+  draw_request where;
   std::string_view nodes;
 };
 constexpr golden_row golden[] = {
 #include <golden/rolling.inc>
 };
 
-site at(std::uint64_t round, std::int64_t extent, const subfed::capacity& share,
-        std::uint64_t client = 0) {
+draw_request at(std::uint64_t round, std::int64_t extent, const subfed::capacity& share,
+                std::uint64_t client = 0) {
   return {.round = round, .client = client, .extent = extent, .capacity = share};
 }
 
@@ -226,7 +226,7 @@ TEST_CASE("a step of all nodes and one more is a step of one, in the largest gro
   for (const std::int64_t extent : {std::int64_t{1}, std::int64_t{7}, most}) {
     for (const std::uint64_t round : {std::uint64_t{0}, std::uint64_t{3}}) {
       const auto first = static_cast<std::int64_t>(round % static_cast<std::uint64_t>(extent));
-      CHECK(whole(site{.round = round, .extent = extent}) ==
+      CHECK(whole(draw_request{.round = round, .extent = extent}) ==
             index_set::window(extent, first, extent));
     }
   }

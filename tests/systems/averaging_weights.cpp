@@ -122,7 +122,7 @@ TEST_CASE("random clients: sums over all elements written out, and counts of eve
       submodel last = submodel::full(net);
       const auto rounds = static_cast<std::uint64_t>(random.between(1, 4));
       for (std::uint64_t round = 0; round < rounds; ++round) {
-        last = subfed::draw(net, subfed::random{},
+        last = subfed::draw(net, subfed::random_subset{},
                             {.seed = static_cast<std::uint64_t>(trial),
                              .round = round,
                              .client = client,
@@ -232,4 +232,3 @@ TEST_CASE("bad weights and foreign models are refused, and the state stays") {
   CHECK(message_of([&] { counts.record(submodel::full(other)); }) ==
         "subfed: update_counts: the submodel of client 0 is of another model");
 }
-

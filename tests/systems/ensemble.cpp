@@ -117,7 +117,7 @@ void round_of(network& server, const Scheme& scheme, const std::vector<std::uint
   if (!updates.empty()) subfed::average_cohort<double>(server.net, updates, server.views());
 }
 
-const auto everything = [](const subfed::site& s) { return index_set::full(s.extent); };
+const auto everything = [](const subfed::draw_request& s) { return index_set::full(s.extent); };
 
 }  // namespace
 
@@ -223,7 +223,8 @@ TEST_CASE("Cheng's average: deltas of random sets over all m clients, times alph
   std::vector<subfed::update<double>> updates;
   deltas.reserve(m);
   for (std::uint64_t c = 0; c < m; ++c) {
-    const auto sub = subfed::draw(net, subfed::random{}, {.seed = 3, .client = c, .capacity = 0.4});
+    const auto sub =
+        subfed::draw(net, subfed::random_subset{}, {.seed = 3, .client = c, .capacity = 0.4});
     deltas.push_back({0.5 + static_cast<double>(c), -1});
     std::size_t p = 0;
     for (const std::int64_t node : sub[g]) {
@@ -244,7 +245,7 @@ TEST_CASE("l_s / l_c keeps the sum over random nodes at its mean, and 1 / beta i
   constexpr std::uint64_t draws = 2000;
   for (std::uint64_t round = 0; round < draws; ++round) {
     const auto sub =
-        subfed::draw(net, subfed::random{}, {.seed = 1, .round = round, .capacity = 0.5});
+        subfed::draw(net, subfed::random_subset{}, {.seed = 1, .round = round, .capacity = 0.5});
     CHECK(subfed::width_scale(sub, g) == 7.0 / 3);
     double sum = 0;
     for (const std::int64_t node : sub[g]) sum += static_cast<double>(node);

@@ -411,7 +411,7 @@ TEST_CASE("the coefficients by order are those of the sum over all pairs, whatev
       }
     }
     std::vector<std::uint32_t> order(count);
-    const subfed::detail::keep_order state{square.data(), order, a};
+    const subfed::detail::probability_order state{square.data(), order, a};
     state.build(q.data());
     for (int step = 0; step < 8; ++step) {
       for (double& p : q) {  // quarters, so that many are equal

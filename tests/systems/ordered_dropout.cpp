@@ -70,11 +70,11 @@ TEST_CASE("drawn widths have the probabilities of D_P given p <= p_max, and repe
   constexpr int draws = 4000;
   for (int i = 0; i < draws; ++i) {
     const ordered_dropout scheme{given, width_for::submodel, static_cast<std::uint64_t>(i)};
-    const subfed::site where{.seed = 3, .round = 2, .client = 1, .group = "g", .extent = 8};
+    const subfed::draw_request where{.seed = 3, .round = 2, .client = 1, .group = "g", .extent = 8};
     const double p = scheme.width(where).value();
     CHECK(p == ordered_dropout(scheme).width(where).value());
     ++seen[p == 0.25 ? 0 : p == 0.5 ? 1 : 2];
-    subfed::site narrow = where;
+    subfed::draw_request narrow = where;
     narrow.capacity = 0.5;
     CHECK(scheme.width(narrow).value() <= 0.5);
   }
@@ -251,12 +251,12 @@ TEST_CASE("drawn widths are the golden ones") {
   const auto eight = width_distribution::uniform(8);
   for (const golden_width& row : golden) {
     const auto own = *row.group == '\0' ? width_for::submodel : width_for::group;
-    const subfed::site where{.seed = row.seed,
-                             .round = row.round,
-                             .client = row.client,
-                             .group = *row.group == '\0' ? "any" : row.group,
-                             .extent = 8,
-                             .capacity = capacity::ratio(row.allowed, 8)};
+    const subfed::draw_request where{.seed = row.seed,
+                                     .round = row.round,
+                                     .client = row.client,
+                                     .group = *row.group == '\0' ? "any" : row.group,
+                                     .extent = 8,
+                                     .capacity = capacity::ratio(row.allowed, 8)};
     CHECK(ordered_dropout{eight, own, row.step}.width(where) == capacity::ratio(row.number + 1, 8));
   }
 }

@@ -69,7 +69,7 @@ TEST_CASE("the server's control stays the mean of all clients' controls, for any
     kept.reserve(clients);
     for (std::uint64_t c = 0; c < clients; ++c) {
       if (random.one_in(2)) continue;
-      const auto sub = subfed::draw(p.net, subfed::random{},
+      const auto sub = subfed::draw(p.net, subfed::random_subset{},
                                     {.seed = 1, .round = round, .client = c, .capacity = 0.5});
       const auto n = static_cast<std::size_t>(sub.extent(p.nodes));
       std::vector<double> start(n), trained(n), c_server(n);

@@ -116,7 +116,7 @@ TEST_CASE(
     results.reserve(4);
     for (std::uint64_t c = 0; c < 4; ++c) {
       const auto sub = subfed::draw(
-          net, subfed::random{},
+          net, subfed::random_subset{},
           {.seed = 1, .round = static_cast<std::uint64_t>(trial), .client = c, .capacity = 0.7});
       results.push_back(train(net, sub, before, random));
       std::vector<tensor_view<const double>> own;

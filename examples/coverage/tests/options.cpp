@@ -72,7 +72,7 @@ TEST_CASE("every model has its widest group among those that are cut") {
 }
 
 TEST_CASE("a scheme's options reach the scheme") {
-  const subfed::site where{.round = 3, .group = "g", .extent = 10, .capacity = 0.25};
+  const subfed::draw_request where{.round = 3, .group = "g", .extent = 10, .capacity = 0.25};
   const auto first = [&](const char* text) { return parse_scheme(text).scheme(where)[0]; };
   CHECK(first("rolling") == 3);
   CHECK(first("rolling:step=2") == 6);
@@ -83,7 +83,8 @@ TEST_CASE("a scheme's options reach the scheme") {
   CHECK(parse_scheme("static").scheme(where).size() == 2);
   CHECK(parse_scheme("static:round=ceil").scheme(where).size() == 3);
   CHECK(first("block:advance=1") == 6);
-  const subfed::site other{.round = 3, .client = 9, .group = "g", .extent = 10, .capacity = 0.25};
+  const subfed::draw_request other{
+      .round = 3, .client = 9, .group = "g", .extent = 10, .capacity = 0.25};
   CHECK(parse_scheme("random:shared=1").scheme(where) ==
         parse_scheme("random:shared=1").scheme(other));
   CHECK(parse_scheme("random").scheme(where) != parse_scheme("random:per-client").scheme(where));

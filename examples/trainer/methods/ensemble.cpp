@@ -24,7 +24,7 @@ class ensemble_method : public method {
     }
   }
 
-  subfed::index_set nodes(const subfed::site& where) const override {
+  subfed::index_set nodes(const subfed::draw_request& where) const override {
     return subfed::ensemble_block{members_}(where);
   }
   /// A member is a whole model: nothing is scaled.

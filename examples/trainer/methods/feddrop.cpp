@@ -23,7 +23,7 @@ namespace {
 /// S = {n : t_n < p[n]}; where that is empty the node of the smallest threshold, as a convolution
 /// needs a channel.
 subfed::index_set kept_nodes(const subfed::keep_probabilities& keep, std::uint64_t step,
-                             const subfed::site& where) {
+                             const subfed::draw_request& where) {
   subfed::index_set set = subfed::sync_dropout{keep, step}(where);
   if (set.size() != 0) return set;
   std::int64_t least = 0;
@@ -46,7 +46,7 @@ class dropping_client : public client_side {
     if (settings_.drop_by == thresholds::round) {
       return loss_of(*own.network, own.part, samples);  // what was sent is what is kept
     }
-    const auto scheme = [&](const subfed::site& where) {
+    const auto scheme = [&](const subfed::draw_request& where) {
       return kept_nodes(keep_, samples.step, where);
     };
     const subfed::submodel kept = subfed::draw(described_.net, scheme, own.key);
@@ -86,7 +86,7 @@ class unidrop_method : public method {
         budget_(subfed::expected_flops(net.net, net.work), settings.flops_ratio),
         start_(net.net, budget_.constant_start()) {}
 
-  subfed::index_set nodes(const subfed::site& where) const override {
+  subfed::index_set nodes(const subfed::draw_request& where) const override {
     if (settings().drop_by == thresholds::batch) return subfed::index_set::full(where.extent);
     return kept_nodes(keep_of(where.client), 0, where);
   }

@@ -12,8 +12,8 @@ class federated_dropout_method : public method {
  public:
   using method::method;
 
-  subfed::index_set nodes(const subfed::site& where) const override {
-    return subfed::random{.seeds = settings().seeds}(where);
+  subfed::index_set nodes(const subfed::draw_request& where) const override {
+    return subfed::random_subset{.seeds = settings().seeds}(where);
   }
 };
 

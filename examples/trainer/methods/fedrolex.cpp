@@ -26,7 +26,7 @@ class fedrolex_method : public method {
     }
   }
 
-  subfed::index_set nodes(const subfed::site& where) const override {
+  subfed::index_set nodes(const subfed::draw_request& where) const override {
     subfed::rolling window = subfed::rolling::paper();
     window.step = settings().window_step;
     window.overlap = settings().overlap;

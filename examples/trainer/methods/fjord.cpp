@@ -12,8 +12,8 @@ class fjord_method : public method {
   fjord_method(const options& settings, const architecture& net)
       : method(settings, net), widths_(widths_of(settings)) {}
 
-  subfed::index_set nodes(const subfed::site& where) const override {
-    subfed::site widest = where;
+  subfed::index_set nodes(const subfed::draw_request& where) const override {
+    subfed::draw_request widest = where;
     widest.capacity = widths_.largest(where.capacity);
     return subfed::prefix::ordered()(widest);
   }

@@ -12,7 +12,7 @@ class heterofl_method : public method {
  public:
   using method::method;
 
-  subfed::index_set nodes(const subfed::site& where) const override {
+  subfed::index_set nodes(const subfed::draw_request& where) const override {
     return subfed::prefix::paper()(where);
   }
 };

@@ -68,8 +68,8 @@ class ordered_client : public client_side {
   /// A submodel of what the client holds.
   subfed::submodel width_of_step(const turn& own, std::uint64_t step) const {
     const subfed::ordered_dropout drawn{widths_, subfed::width_for::submodel, step};
-    const auto first = [&](const subfed::site& where) {
-      subfed::site whole = where;
+    const auto first = [&](const subfed::draw_request& where) {
+      subfed::draw_request whole = where;
       whole.extent = described_.net[described_.net.find_group(where.group)].extent;
       const std::int64_t kept = drawn(whole).size();
       return subfed::index_set::prefix(where.extent, (std::min)(kept, where.extent));
@@ -79,7 +79,7 @@ class ordered_client : public client_side {
 
   /// Multiply-adds of a width: as many nodes of the server's model cost as much.
   std::int64_t flops_of(const turn& own, const subfed::submodel& width) const {
-    const auto as_many = [&](const subfed::site& where) {
+    const auto as_many = [&](const subfed::draw_request& where) {
       return subfed::index_set::prefix(where.extent,
                                        width.extent(described_.net.find_group(where.group)));
     };

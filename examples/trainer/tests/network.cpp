@@ -105,7 +105,7 @@ subfed::submodel drawn(const architecture& net, const char* name, const subfed::
   const trainer::options settings;
   const auto method = trainer::find_method(name).make(settings, net);
   return subfed::draw(
-      net.net, [&](const subfed::site& where) { return method->nodes(where); }, key);
+      net.net, [&](const subfed::draw_request& where) { return method->nodes(where); }, key);
 }
 
 }  // namespace

@@ -226,7 +226,8 @@ TEST_CASE("each option reaches its place") {
   CHECK(o.server_lr == 0.02);
   CHECK(o.server_momentum == 0.8);
   CHECK(o.overlap == 0.25);
-  const subfed::site where{.round = 3, .client = 9, .group = "g", .extent = 10, .capacity = 0.5};
+  const subfed::draw_request where{
+      .round = 3, .client = 9, .group = "g", .extent = 10, .capacity = 0.5};
   CHECK(o.seeds.stream(where).bits(0) == subfed::seed_policy::pool(12).stream(where).bits(0));
   CHECK(o.members == 5);
   CHECK(o.widths ==
@@ -277,7 +278,8 @@ TEST_CASE("words stand for what they say") {
   CHECK(parsed({"--thresholds", "round"}).drop_by == trainer::thresholds::round);
   CHECK(parsed({"--step", "-3"}).window_step == -3);
 
-  const subfed::site where{.round = 7, .client = 9, .group = "g", .extent = 10, .capacity = 0.5};
+  const subfed::draw_request where{
+      .round = 7, .client = 9, .group = "g", .extent = 10, .capacity = 0.5};
   const auto bits = [&](const subfed::seed_policy& p) { return p.stream(where).bits(0); };
   const auto typed = [&](const char* text) { return bits(parsed({"--seed-policy", text}).seeds); };
   CHECK(typed("client-and-round") == bits(subfed::seed_policy::per_client_and_round()));

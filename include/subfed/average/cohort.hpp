@@ -51,7 +51,7 @@ held_elements held_by_members(const model& net, const std::vector<member<U>>& me
         if constexpr (!averageable<E>) {
           if (!keeps) out.add(*m.sub, t);
         } else if (options.on_non_finite == non_finite::skip_element) {
-          const paired_walk walk((*m.sub)[tensor_id(t)], net.tensors()[t].extents, tensor);
+          const loop_nest walk((*m.sub)[tensor_id(t)], net.tensors()[t].extents, tensor);
           walk.for_each([&](std::int64_t g, std::int64_t l, std::int64_t length) {
             for (std::int64_t i = 0; i < length; ++i) {
               const E x = tensor.data_handle()[l + i * walk.local_stride()];

@@ -108,7 +108,7 @@ class held_elements {
   }
   /// For the library's own use: all that a submodel holds of tensor number t.
   void add(const submodel& sub, std::size_t t) {
-    const detail::paired_walk walk(sub[tensor_id(t)]);
+    const detail::loop_nest walk(sub[tensor_id(t)]);
     walk.for_each([&](std::int64_t g, std::int64_t, std::int64_t length) {
       add(t, g, walk.global_stride(), length);
     });

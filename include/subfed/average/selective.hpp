@@ -353,7 +353,7 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
     std::int64_t low = own - 149;
     std::int64_t high = own + 128;
     if constexpr (far_reaching) {
-      const detail::paired_walk walk(sub[tensor_id(t)], model_.tensors()[t].extents, tensor);
+      const detail::loop_nest walk(sub[tensor_id(t)], model_.tensors()[t].extents, tensor);
       detail::exponent_range values;
       walk.for_each([&](std::int64_t, std::int64_t l, std::int64_t length) {
         values.take(tensor.data_handle() + l, walk.local_stride(), length);
@@ -369,7 +369,7 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
     }
     std::int64_t at = -1;  // of the first element that cannot be added
     if constexpr (far_reaching) {
-      const detail::paired_walk walk(sub[tensor_id(t)], model_.tensors()[t].extents, tensor);
+      const detail::loop_nest walk(sub[tensor_id(t)], model_.tensors()[t].extents, tensor);
       walk.for_each([&](std::int64_t g, std::int64_t l, std::int64_t length) {
         for (std::int64_t i = 0; at < 0 && i < length; ++i) {
           detail::exponent_range value;
@@ -432,7 +432,7 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
 
   /// Adds a weight at the elements of tensor number t that a submodel holds.
   void add_weight(const submodel& sub, std::size_t t, double weight) {
-    const detail::paired_walk walk(sub[tensor_id(t)]);
+    const detail::loop_nest walk(sub[tensor_id(t)]);
     double* const weights = state_[t].weights.data();
     walk.for_each([&](std::int64_t g, std::int64_t, std::int64_t length) {
       for (std::int64_t i = 0; i < length; ++i) weights[g + i * walk.global_stride()] += weight;
@@ -456,7 +456,7 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
       own.largest = (std::max)(own.largest, detail::largest_of<E>());
       if (dense_) keep_weights(t);
       const double factor = detail::scaled(weight, own.range.exponent);
-      const detail::paired_walk walk(sub[tensor_id(t)], extents, tensor);
+      const detail::loop_nest walk(sub[tensor_id(t)], extents, tensor);
       double* const sums = own.sums.data();
       const E* const data = tensor.data_handle();
       const std::int64_t from_step = walk.local_stride();

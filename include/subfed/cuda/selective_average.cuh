@@ -69,7 +69,7 @@ class selective_average {
           "subfed: cuda: selective_average does not offer non_finite::skip_element on a device; "
           "prepare_average does");
     }
-    if (sums.size() != model_.size() || !sums.is_exhaustive()) {
+    if (sums.size() != model_.size() || !sums.is_row_major()) {
       subfed::detail::fail("subfed: cuda: the sums of an average are " +
                            std::to_string(sums.size()) + " doubles, expected " +
                            std::to_string(model_.size()) + " without gaps");

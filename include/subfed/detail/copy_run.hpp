@@ -70,7 +70,7 @@ inline void copy_past_cache(const std::byte* from, std::byte* to, std::size_t by
 
 /// to[i to_stride] = from[i from_stride]; contiguous stretches as a block.
 template <class T>
-void copy_stretch(const T* from, std::int64_t from_stride, T* to, std::int64_t to_stride,
+void copy_run(const T* from, std::int64_t from_stride, T* to, std::int64_t to_stride,
                   std::int64_t length, placement where) noexcept {
   static_assert(std::is_trivially_copyable_v<T>,
                 "subfed: elements of tensors are copied as bytes: their type is to be trivial");
@@ -93,7 +93,7 @@ void copy_stretch(const T* from, std::int64_t from_stride, T* to, std::int64_t t
 
 /// The same with a conversion between floating-point types, rounded once.
 template <class From, class To>
-void copy_stretch(const From* from, std::int64_t from_stride, To* to, std::int64_t to_stride,
+void copy_run(const From* from, std::int64_t from_stride, To* to, std::int64_t to_stride,
                   std::int64_t length, placement) noexcept {
   const auto converted = [](From x) {
     return scalar_traits<To>::store(scalar_traits<From>::load(x));
@@ -121,7 +121,7 @@ inline double sum_to_round(double a, double b) noexcept {
 /// to[i to_stride] += from[i from_stride], in the element type; of half types and of different ones
 /// the exact sum is rounded once.
 template <class From, class To>
-void add_stretch(const From* from, std::int64_t from_stride, To* to, std::int64_t to_stride,
+void add_run(const From* from, std::int64_t from_stride, To* to, std::int64_t to_stride,
                  std::int64_t length) {
   for (std::int64_t i = 0; i < length; ++i) {
     To& sum = to[i * to_stride];

@@ -25,20 +25,20 @@ struct walk_dimension {
 
 /// Pairs of elements (global, local) of one selection and two tensors of its shapes, with the dimensions reordered and merged so
 /// that the innermost stretches are long.
-class paired_walk {
+class loop_nest {
  public:
   template <class T, class U>
-  paired_walk(const selection& chosen, const tensor_view<T>& global, const tensor_view<U>& local)
-      : paired_walk(chosen, global.strides().data(), local.strides().data()) {}
+  loop_nest(const selection& chosen, const tensor_view<T>& global, const tensor_view<U>& local)
+      : loop_nest(chosen, global.strides().data(), local.strides().data()) {}
 
   /// The global tensor is row-major without gaps.
   template <class U>
-  paired_walk(const selection& chosen, std::span<const std::int64_t> global_extents,
+  loop_nest(const selection& chosen, std::span<const std::int64_t> global_extents,
               const tensor_view<U>& local)
-      : paired_walk(chosen, row_major_strides(global_extents).data(), local.strides().data()) {}
+      : loop_nest(chosen, row_major_strides(global_extents).data(), local.strides().data()) {}
 
   /// Strides in elements.
-  paired_walk(const selection& chosen, const std::int64_t* global_strides,
+  loop_nest(const selection& chosen, const std::int64_t* global_strides,
               const std::int64_t* local_strides) {
     for (int r = 0; r < chosen.rank(); ++r) empty_ = empty_ || chosen.dimension(r).runs.empty();
     if (empty_) return;  // strides of an empty tensor may be anything
@@ -60,8 +60,8 @@ class paired_walk {
   }
 
   /// Both tensors are row-major without gaps.
-  explicit paired_walk(const selection& chosen)
-      : paired_walk(chosen, row_major_strides(chosen.global_extents()).data(),
+  explicit loop_nest(const selection& chosen)
+      : loop_nest(chosen, row_major_strides(chosen.global_extents()).data(),
                     row_major_strides(chosen.local_extents()).data()) {}
 
   /// Calls f(global_offset, local_offset, length) for every stretch: elements i = 0 .. length-1 at

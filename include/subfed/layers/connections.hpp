@@ -40,11 +40,11 @@ inline std::string sized(const model& net, const dimension& d) {
 /// convolution give the bias). An identity skip needs no tensor of its own: its block writes the
 /// group that it reads. A projected one writes the group that its block writes.
 ///
-///   const dimension out = added(net, {conv2.weight, shortcut.weight});
+///   const dimension out = residual_add(net, {conv2.weight, shortcut.weight});
 ///
 /// Throws  error that names both tensors when they write different dimensions, so that a client
 ///         would add unlike nodes.
-inline dimension added(const model& net, std::initializer_list<tensor_id> tensors) {
+inline dimension residual_add(const model& net, std::initializer_list<tensor_id> tensors) {
   if (tensors.size() == 0) detail::fail("subfed: layers: a residual add of no tensors");
   const tensor_id first = *tensors.begin();
   const dimension& out = detail::written_by(net, first);

@@ -12,7 +12,7 @@ namespace subfed::inline v0 {
 
 /// S = {r L .. (r+1) L - 1} with r = (client + advance j) mod (K / L): the K nodes are cut into K /
 /// L blocks, and a client holds one of them.
-struct block {
+struct disjoint_block {
   /// Blocks that a client moves on by every round; 0 keeps each client with its member of the
   /// ensemble.
   std::uint64_t advance = 0;
@@ -21,7 +21,7 @@ struct block {
   std::int64_t minimum = 1;
 
   /// Throws  error when K is not divisible by L.
-  index_set operator()(const site& where) const {
+  index_set operator()(const draw_request& where) const {
     const std::int64_t kept = where.kept(round_to, minimum);
     if (where.extent == 0) return {};
     if (kept == 0 || where.extent % kept != 0) {

@@ -22,7 +22,7 @@ struct prefix {
   /// Ordered dropout at width p = beta: ceil. [FjORD, 3.1]
   static prefix ordered() { return {rounding::ceil, 1}; }
 
-  index_set operator()(const site& where) const {
+  index_set operator()(const draw_request& where) const {
     return index_set::prefix(where.extent, where.kept(round_to, minimum));
   }
 };

@@ -15,7 +15,7 @@
 
 namespace subfed::inline v0 {
 
-/// Which sites share a random set: the design axes of [Cheng, Sec. 3 and Tables 2-5].
+/// Which requests share a random set: the design axes of [Cheng, Sec. 3 and Tables 2-5].
 class seed_policy {
  public:
   /// A new set for every client in every round (Federated Dropout; the default).
@@ -41,8 +41,8 @@ class seed_policy {
     return {kind::shared, checked("number of rounds", rounds)};
   }
 
-  /// The random numbers that decide a site's set.
-  random_stream stream(const site& where) const {
+  /// The random numbers that decide a request's set.
+  random_stream stream(const draw_request& where) const {
     const std::uint64_t group = name_hash(where.group);
     switch (kind_) {
       case kind::client:
@@ -80,20 +80,20 @@ class seed_policy {
 
 /// L distinct nodes of K, uniform over all subsets of that size, ascending. [Rolex, Eq. 5]
 ///
-/// Node n has the 64-bit key number n of the site's random stream (addressed by seed, round, client
+/// Node n has the 64-bit key number n of the request's random stream (addressed by seed, round, client
 /// and the group's name); the L nodes with the smallest keys are kept, ties to the smaller node.
 /// Hence a smaller set of the same client and round is a subset of a larger one.
 ///
 /// Numerics  The same set on every platform and compiler; the streams are pinned by golden tests.
 ///           Deviation from uniform below K^2 / 2^64.
 /// Cost      O(K) keys; 16 bytes a node while it runs.
-struct random {
+struct random_subset {
   seed_policy seeds = seed_policy::per_client_and_round();
   rounding round_to = rounding::floor;
   /// Nodes kept at least.
   std::int64_t minimum = 1;
 
-  index_set operator()(const site& where) const {
+  index_set operator()(const draw_request& where) const {
     const std::int64_t kept = where.kept(round_to, minimum);
     if (kept == where.extent) return index_set::full(kept);
     const random_stream stream = seeds.stream(where);

@@ -51,7 +51,7 @@ struct rolling {
   }
 
   /// Throws  error when overlap is outside [0, 1].
-  index_set operator()(const site& where) const {
+  index_set operator()(const draw_request& where) const {
     const std::int64_t kept = where.kept(round_to, minimum);
     if (where.extent == 0) return {};
     const auto extent = static_cast<std::uint64_t>(where.extent);
@@ -75,7 +75,7 @@ struct rolling {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
-  std::int64_t step_of(const site& where) const {
+  std::int64_t step_of(const draw_request& where) const {
     if (!overlap) return step;
     if (*overlap != 0 && !detail::in_unit_interval(*overlap)) {
       detail::fail("subfed: rolling: the overlap " + detail::text(*overlap) + " is outside [0, 1]");

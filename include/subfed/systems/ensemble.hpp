@@ -64,12 +64,12 @@ struct ensemble_members {
 };
 
 /// S = {r K/R .. (r+1) K/R - 1}, r the client's member: R models inside of one. [Cheng, Sec. 3] The
-/// site's capacity does not matter; block{} takes R from it, and client mod R.
+/// request's capacity does not matter; block{} takes R from it, and client mod R.
 struct ensemble_block {
   ensemble_members members;
 
   /// Throws  error when R does not divide K; it names the group.
-  index_set operator()(const site& where) const {
+  index_set operator()(const draw_request& where) const {
     const std::int64_t r = members.of(where.seed, where.round, where.client);
     if (where.extent % members.count != 0) {
       detail::fail("subfed: ensemble: group '" + std::string(where.group) + "' has " +

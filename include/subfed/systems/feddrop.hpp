@@ -109,7 +109,7 @@ struct sync_dropout {
   std::uint64_t step = 0;  ///< of the local mini-batches; 0 throughout: thresholds of the round
 
   /// Throws  error for a group that the model does not have, or of another extent.
-  index_set operator()(const site& where) const {
+  index_set operator()(const draw_request& where) const {
     const group_id group = keep.parent().find_group(where.group);
     const std::int64_t extent = keep.parent()[group].extent;
     if (extent != where.extent) {

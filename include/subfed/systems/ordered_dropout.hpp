@@ -111,7 +111,7 @@ class width_distribution {
 /// Whether all groups of a submodel have one width, or each its own. [FjORD, 3.1]
 enum class width_for { submodel, group };
 
-/// S = {0 .. ceil(p K) - 1}, p ~ D_P with p <= the site's capacity p_max. [FjORD, 3.1]
+/// S = {0 .. ceil(p K) - 1}, p ~ D_P with p <= the request's capacity p_max. [FjORD, 3.1]
 ///
 /// A client is sent draw(net, prefix::ordered(), {.capacity = widths.largest(p_max)}); in each
 /// local step it trains draw(net, ordered_dropout{widths, .step = i}, key) of that (see within()).
@@ -129,8 +129,8 @@ struct ordered_dropout {
 
   /// p of a group.
   ///
-  /// Throws  error when no width is as small as the site's capacity.
-  const capacity& width(const site& where) const {
+  /// Throws  error when no width is as small as the request's capacity.
+  const capacity& width(const draw_request& where) const {
     const std::uint64_t group =
         drawn_for == width_for::group ? name_hash(where.group) : std::uint64_t{0};
     const random_stream stream(where.seed, where.round, where.client,
@@ -138,7 +138,7 @@ struct ordered_dropout {
     const double u = static_cast<double>(stream.bits(step) >> 11) * 0x1.0p-53;
     return widths.widths()[widths.pick(u, where.capacity)];
   }
-  index_set operator()(const site& where) const {
+  index_set operator()(const draw_request& where) const {
     return index_set::prefix(where.extent, width(where).of(where.extent, rounding::ceil, minimum));
   }
 };

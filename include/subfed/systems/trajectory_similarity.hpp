@@ -124,7 +124,7 @@ class row_walk {
 
   const T* data_;
   std::int64_t stride_;
-  paired_walk inner_;
+  loop_nest inner_;
   std::vector<std::int64_t> position_;  // of each global row, or -1
 };
 

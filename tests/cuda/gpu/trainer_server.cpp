@@ -99,7 +99,7 @@ TEST_CASE("rounds of the trainer's server on a device have the host's bits") {
     std::vector<tensor_views<float>> views;
     for (std::uint64_t c = 0; c < clients; ++c) {
       const subfed::capacity capacity = c % 2 == 0 ? 0.5 : 0.25;
-      subs.push_back(subfed::draw(net, subfed::random{},
+      subs.push_back(subfed::draw(net, subfed::random_subset{},
                                   {.seed = 4, .round = round, .client = c, .capacity = capacity}));
       locals.emplace_back(subs.back(), -1000.0f * static_cast<float>(c));
       views.push_back(locals.back().on_device());
@@ -139,7 +139,7 @@ TEST_CASE("many slices of the trainer's server need no average in between") {
   trainer::cuda_server server(net);
   for (std::uint64_t round = 0; round < 3; ++round) {
     const std::vector<submodel> subs{
-        subfed::draw(net, subfed::random{}, {.seed = 5, .round = round, .capacity = 0.75})};
+        subfed::draw(net, subfed::random_subset{}, {.seed = 5, .round = round, .capacity = 0.75})};
     twins local(subs[0], -1);
     const std::vector<tensor_views<float>> views{local.on_device()};
     for (int again = 0; again < 100; ++again) {
@@ -153,7 +153,7 @@ TEST_CASE("many slices of the trainer's server need no average in between") {
 TEST_CASE("the trainer's server refuses wrong data and goes on") {
   const subfed::model net = small_model();
   twins globals(submodel::full(net), 0);
-  const std::vector<submodel> subs{subfed::draw(net, subfed::random{}, {.capacity = 0.5})};
+  const std::vector<submodel> subs{subfed::draw(net, subfed::random_subset{}, {.capacity = 0.5})};
   twins local(subs[0], 1);
   trainer::cuda_server server(net);
   const std::vector<tensor_views<float>> views{local.on_device()}, none, elsewhere{local.on_host()};

@@ -122,7 +122,7 @@ std::int64_t find_non_finite(const submodel& sub, std::size_t t,
   std::int64_t first = -1;
   if constexpr (averageable<E>) {
     const E* const data = tensor.data_handle();
-    const paired_walk walk(sub[tensor_id(t)], sub.parent().tensors()[t].extents, tensor);
+    const loop_nest walk(sub[tensor_id(t)], sub.parent().tensors()[t].extents, tensor);
     walk.for_each([&](std::int64_t g, std::int64_t l, std::int64_t length) {
       for (std::int64_t i = 0; i < length; ++i) {
         if (scalar_traits<E>::is_finite(data[l + i * walk.local_stride()])) continue;

@@ -19,7 +19,7 @@ void for_each_held(const submodel& sub, std::size_t t, F&& f) {
   static constexpr char no_data = 0;  // the walk looks at the strides alone
   const selection chosen = sub[tensor_id(t)];
   const tensor_view<const char> local(&no_data, chosen.local_extents());
-  const paired_walk walk(chosen, sub.parent().tensors()[t].extents, local);
+  const loop_nest walk(chosen, sub.parent().tensors()[t].extents, local);
   walk.for_each([&](std::int64_t g, std::int64_t l, std::int64_t length) {
     for (std::int64_t i = 0; i < length; ++i) {
       f(g + i * walk.global_stride(), l + i * walk.local_stride());

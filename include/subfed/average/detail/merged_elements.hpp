@@ -27,7 +27,7 @@ class merged_elements {
                    std::span<const std::int64_t> extents, const tensor_view<const E>& tensor,
                    Read&& read) {
     if (all_.empty()) all_.resize(memory_size<slot>(extents));
-    const paired_walk walk(chosen, extents, tensor);
+    const loop_nest walk(chosen, extents, tensor);
     const E* const data = tensor.data_handle();
     std::int64_t left_out = 0;
     walk.for_each([&](std::int64_t g, std::int64_t l, std::int64_t length) {

@@ -67,9 +67,9 @@ inline std::vector<std::uint32_t> units_of(const trajectory_similarity& similari
 /// which is q = k sqrt(a / c) with neighbours that would stand the wrong way round pooled: equal q,
 /// sums of a and of c. So clients stay equal where they are best equal; whether others of them
 /// would part better is asked of the ties themselves (turn_ties, part_ties).
-class keep_descent {
+class probability_descent {
  public:
-  keep_descent(const trajectory_similarity& similarity, const flops_budget& budget,
+  probability_descent(const trajectory_similarity& similarity, const flops_budget& budget,
                std::span<const keep_probabilities> clients, double barrier, double smallest)
       : nodes_(similarity.nodes()),
         budget_(budget),
@@ -190,7 +190,7 @@ class keep_descent {
       }
     }
   }
-  keep_order at(std::size_t n) {
+  probability_order at(std::size_t n) {
     const std::size_t from = n * units_;
     return {square_.data() + from * units_, std::span(order_).subspan(from, units_),
             std::span(a_).subspan(from, units_)};
@@ -297,7 +297,7 @@ class keep_descent {
 
   /// Of two equal neighbours, the one that loses less by going down comes behind.
   void turn_ties(std::size_t n, const double* price) {
-    const keep_order own = at(n);
+    const probability_order own = at(n);
     each_tie(n, [&](std::size_t from, std::size_t to) {
       const double q = q_[n * units_ + own.order[from]];
       const double z = q / k_ * (q / k_);
@@ -314,7 +314,7 @@ class keep_descent {
   /// of them loses sum over T of (S_ii + 2 sum of S_ij with j below - z c_i) + sum over pairs in T.
   /// T is grown from nothing by the least loss, or from all by leaving out the largest.
   void part_ties(std::size_t n, const double* price) {
-    const keep_order own = at(n);
+    const probability_order own = at(n);
     each_tie(n, [&](std::size_t from, std::size_t to) {
       const double q = q_[n * units_ + own.order[from]];
       double z = q / k_ * (q / k_);
@@ -357,7 +357,7 @@ class keep_descent {
   }
   /// side 1: from nothing; -1: from all. Leaves the members in grown_, the last to go down in
   /// front, and returns the least loss on the way.
-  double grow(const keep_order& own, double side) {
+  double grow(const probability_order& own, double side) {
     const std::size_t count = members_.size();
     loss_.assign(alone_.begin(), alone_.end());
     double sum = 0;
@@ -394,7 +394,7 @@ class keep_descent {
   }
 
   /// The pools of a node's order, from the largest probability.
-  void pool(const keep_order& own, const double* price) {
+  void pool(const probability_order& own, const double* price) {
     pools_.clear();
     for (const std::uint32_t i : own.order) {
       pool_of now{own.a[i], price[i], 1};
@@ -410,7 +410,7 @@ class keep_descent {
   static double root_of(const pool_of& p) {
     return p.gain > 0 ? (std::min)(std::sqrt(p.gain / p.cost), 0x1p500) : 0;
   }
-  void lay_out(const keep_order& own, double* root) const {
+  void lay_out(const probability_order& own, double* root) const {
     std::size_t k = 0;
     for (const pool_of& p : pools_) {
       const double r = root_of(p);
@@ -418,7 +418,7 @@ class keep_descent {
     }
   }
   /// What a node asks for, at its least along its order.
-  double value(const keep_order& own, const double* price) {
+  double value(const probability_order& own, const double* price) {
     pool(own, price);
     double sum = 0;
     for (const pool_of& p : pools_) {
@@ -431,7 +431,7 @@ class keep_descent {
   /// places, all of them for up to 16, its neighbours' for more. Returns the least; for the gain
   /// alone the order stays as it is.
   double sweep(std::size_t n, const double* price, sweep_for purpose) {
-    const keep_order own = at(n);
+    const probability_order own = at(n);
     const auto better = [&](double now, double v) { return v < now - 1e-9 * std::fabs(now); };
     double least = value(own, price);
     place_.assign(own.order.begin(), own.order.end());
@@ -461,7 +461,7 @@ class keep_descent {
     reach(own, purpose == sweep_for::gain ? grown_ : place_);
     return least;
   }
-  static void reach(const keep_order& own, const std::vector<std::uint32_t>& wanted) {
+  static void reach(const probability_order& own, const std::vector<std::uint32_t>& wanted) {
     for (std::size_t k = 0; k < wanted.size(); ++k) {
       std::size_t there = k;
       while (own.order[there] != wanted[k]) ++there;

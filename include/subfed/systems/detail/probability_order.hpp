@@ -18,7 +18,7 @@ namespace subfed::inline v0::detail {
 /// a_i change only where the order does: O(1) for each pair of clients that change places.
 ///
 /// order and a are the caller's, C elements each.
-struct keep_order {
+struct probability_order {
   const float* square;  ///< S of the node, all C rows: a client's row is read at a stretch
   std::span<std::uint32_t> order;  ///< clients, by falling probability
   std::span<double> a;             ///< of each client
