@@ -71,7 +71,7 @@ inline void copy_past_cache(const std::byte* from, std::byte* to, std::size_t by
 /// to[i to_stride] = from[i from_stride]; contiguous stretches as a block.
 template <class T>
 void copy_run(const T* from, std::int64_t from_stride, T* to, std::int64_t to_stride,
-                  std::int64_t length, placement where) noexcept {
+              std::int64_t length, placement where) noexcept {
   static_assert(std::is_trivially_copyable_v<T>,
                 "subfed: elements of tensors are copied as bytes: their type is to be trivial");
   constexpr std::int64_t call_pays = 32;  // below, a call costs more than the loop
@@ -94,7 +94,7 @@ void copy_run(const T* from, std::int64_t from_stride, T* to, std::int64_t to_st
 /// The same with a conversion between floating-point types, rounded once.
 template <class From, class To>
 void copy_run(const From* from, std::int64_t from_stride, To* to, std::int64_t to_stride,
-                  std::int64_t length, placement) noexcept {
+              std::int64_t length, placement) noexcept {
   const auto converted = [](From x) {
     return scalar_traits<To>::store(scalar_traits<From>::load(x));
   };
@@ -122,7 +122,7 @@ inline double sum_to_round(double a, double b) noexcept {
 /// the exact sum is rounded once.
 template <class From, class To>
 void add_run(const From* from, std::int64_t from_stride, To* to, std::int64_t to_stride,
-                 std::int64_t length) {
+             std::int64_t length) {
   for (std::int64_t i = 0; i < length; ++i) {
     To& sum = to[i * to_stride];
     if constexpr (!std::is_same_v<From, To>) {

@@ -34,12 +34,12 @@ class loop_nest {
   /// The global tensor is row-major without gaps.
   template <class U>
   loop_nest(const selection& chosen, std::span<const std::int64_t> global_extents,
-              const tensor_view<U>& local)
+            const tensor_view<U>& local)
       : loop_nest(chosen, row_major_strides(global_extents).data(), local.strides().data()) {}
 
   /// Strides in elements.
   loop_nest(const selection& chosen, const std::int64_t* global_strides,
-              const std::int64_t* local_strides) {
+            const std::int64_t* local_strides) {
     for (int r = 0; r < chosen.rank(); ++r) empty_ = empty_ || chosen.dimension(r).runs.empty();
     if (empty_) return;  // strides of an empty tensor may be anything
     for (int r = 0; r < chosen.rank(); ++r) {
@@ -62,7 +62,7 @@ class loop_nest {
   /// Both tensors are row-major without gaps.
   explicit loop_nest(const selection& chosen)
       : loop_nest(chosen, row_major_strides(chosen.global_extents()).data(),
-                    row_major_strides(chosen.local_extents()).data()) {}
+                  row_major_strides(chosen.local_extents()).data()) {}
 
   /// Calls f(global_offset, local_offset, length) for every stretch: elements i = 0 .. length-1 at
   /// global_offset + i global_stride(), and the same for local.

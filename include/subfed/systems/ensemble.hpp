@@ -3,8 +3,8 @@
 /// as large as the whole one's.
 #pragma once
 
-#include <subfed/average/held_elements.hpp>
 #include <subfed/average/detail/kernels.hpp>
+#include <subfed/average/held_elements.hpp>
 #include <subfed/average/options.hpp>
 #include <subfed/detail/model_checks.hpp>
 #include <subfed/detail/tensor_checks.hpp>

@@ -123,7 +123,8 @@ keep_report optimize_keep(const trajectory_similarity& similarity, const flops_b
         "subfed: optimize_keep: a similarity is not finite, or they are so large that the "
         "objective is not");
   }
-  detail::probability_descent descent(similarity, budget, clients, options.barrier, options.smallest);
+  detail::probability_descent descent(similarity, budget, clients, options.barrier,
+                                      options.smallest);
   keep_report report;
   std::vector<double> best(descent.probabilities().begin(), descent.probabilities().end());
   report.penalised = descent.penalised();

@@ -48,7 +48,8 @@ struct network {
 template <class F>
 struct sent {
   sent(const network& n, std::uint64_t client, double steps_are, double weighs = 1)
-      : sub(subfed::draw(n.net, subfed::random_subset{}, {.seed = 5, .client = client, .capacity = 0.5})),
+      : sub(subfed::draw(n.net, subfed::random_subset{},
+                         {.seed = 5, .client = client, .capacity = 0.5})),
         steps{subfed::scalar_traits<F>::store(steps_are)},
         weight(weighs) {
     for (int i = 0; i < 4; ++i) marks[i] = subfed::scalar_traits<F>::store(steps_are + i);

@@ -38,7 +38,8 @@ struct table {
   subfed::tensor_id marks = net.tensor("marks", {rows}, subfed::role::counter);
 
   subfed::submodel part(std::uint64_t client) const {
-    return subfed::draw(net, subfed::random_subset{}, {.seed = 5, .client = client, .capacity = 0.5});
+    return subfed::draw(net, subfed::random_subset{},
+                        {.seed = 5, .client = client, .capacity = 0.5});
   }
 };
 

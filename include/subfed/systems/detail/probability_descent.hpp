@@ -70,7 +70,7 @@ inline std::vector<std::uint32_t> units_of(const trajectory_similarity& similari
 class probability_descent {
  public:
   probability_descent(const trajectory_similarity& similarity, const flops_budget& budget,
-               std::span<const keep_probabilities> clients, double barrier, double smallest)
+                      std::span<const keep_probabilities> clients, double barrier, double smallest)
       : nodes_(similarity.nodes()),
         budget_(budget),
         smallest_(smallest),
