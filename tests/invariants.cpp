@@ -4,9 +4,9 @@
 #include <subfed/average/cohort.hpp>
 #include <subfed/draw.hpp>
 #include <subfed/model_slice.hpp>
-#include <subfed/schemes/block.hpp>
+#include <subfed/schemes/disjoint_block.hpp>
 #include <subfed/schemes/prefix.hpp>
-#include <subfed/schemes/random.hpp>
+#include <subfed/schemes/random_subset.hpp>
 #include <subfed/schemes/rolling.hpp>
 #include <support/checks.hpp>
 #include <support/views.hpp>

@@ -2,7 +2,7 @@
 // The errors of these calls and their examples are in tests/submodel.cpp; here are plans and executors.
 #include <subfed/draw.hpp>
 #include <subfed/model_slice.hpp>
-#include <subfed/schemes/random.hpp>
+#include <subfed/schemes/random_subset.hpp>
 #include <subfed/schemes/rolling.hpp>
 #include <subfed/submodel.hpp>
 

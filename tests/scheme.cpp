@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 #include <subfed/scheme.hpp>
-#include <subfed/schemes/block.hpp>
+#include <subfed/schemes/disjoint_block.hpp>
 #include <subfed/schemes/prefix.hpp>
-#include <subfed/schemes/random.hpp>
+#include <subfed/schemes/random_subset.hpp>
 #include <subfed/schemes/rolling.hpp>
 
 #include <cstdint>

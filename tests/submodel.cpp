@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <subfed/draw.hpp>
 #include <subfed/model_slice.hpp>
-#include <subfed/schemes/random.hpp>
+#include <subfed/schemes/random_subset.hpp>
 #include <subfed/submodel.hpp>
 
 #include <support/checks.hpp>

@@ -7,9 +7,9 @@
 #include <common/text.hpp>
 #include <optional>
 #include <string_view>
-#include <subfed/schemes/block.hpp>
+#include <subfed/schemes/disjoint_block.hpp>
 #include <subfed/schemes/prefix.hpp>
-#include <subfed/schemes/random.hpp>
+#include <subfed/schemes/random_subset.hpp>
 #include <subfed/schemes/rolling.hpp>
 #include <vector>
 

@@ -12,7 +12,7 @@
 #include <subfed/average/options.hpp>
 #include <subfed/capacity.hpp>
 #include <subfed/coverage/cohort_model.hpp>
-#include <subfed/schemes/random.hpp>
+#include <subfed/schemes/random_subset.hpp>
 #include <subfed/systems/averaging_weights.hpp>
 #include <subfed/systems/distillation.hpp>
 #include <subfed/systems/ensemble.hpp>

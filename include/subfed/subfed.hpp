@@ -11,6 +11,7 @@
 #include <subfed/coverage/evenness.hpp>
 #include <subfed/coverage/nodes.hpp>
 #include <subfed/describe.hpp>
+#include <subfed/dimension.hpp>
 #include <subfed/draw.hpp>
 #include <subfed/error.hpp>
 #include <subfed/executor.hpp>

@@ -3,7 +3,7 @@
 #include <subfed/average/by_element.hpp>
 
 #include <subfed/draw.hpp>
-#include <subfed/schemes/random.hpp>
+#include <subfed/schemes/random_subset.hpp>
 #include <subfed/schemes/rolling.hpp>
 #include <support/checks.hpp>
 #include <support/views.hpp>

@@ -4,7 +4,7 @@
 #include <subfed/capacity.hpp>
 #include <subfed/draw.hpp>
 #include <subfed/model_slice.hpp>
-#include <subfed/schemes/random.hpp>
+#include <subfed/schemes/random_subset.hpp>
 #include <subfed/schemes/rolling.hpp>
 
 #include <support/average_properties.hpp>

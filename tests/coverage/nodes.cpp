@@ -3,9 +3,9 @@
 
 #include <subfed/coverage/text.hpp>
 #include <subfed/draw.hpp>
-#include <subfed/schemes/block.hpp>
+#include <subfed/schemes/disjoint_block.hpp>
 #include <subfed/schemes/prefix.hpp>
-#include <subfed/schemes/random.hpp>
+#include <subfed/schemes/random_subset.hpp>
 #include <subfed/schemes/rolling.hpp>
 #include <support/checks.hpp>
 #include <support/cohorts.hpp>

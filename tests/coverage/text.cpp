@@ -2,7 +2,7 @@
 #include <subfed/coverage/text.hpp>
 
 #include <subfed/draw.hpp>
-#include <subfed/schemes/random.hpp>
+#include <subfed/schemes/random_subset.hpp>
 #include <subfed/schemes/rolling.hpp>
 #include <support/checks.hpp>
 #include <support/views.hpp>

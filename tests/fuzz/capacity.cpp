@@ -4,9 +4,9 @@
 #include <fuzz/fuzz.hpp>
 #include <subfed/capacity.hpp>
 #include <subfed/index_set.hpp>
-#include <subfed/schemes/block.hpp>
+#include <subfed/schemes/disjoint_block.hpp>
 #include <subfed/schemes/prefix.hpp>
-#include <subfed/schemes/random.hpp>
+#include <subfed/schemes/random_subset.hpp>
 #include <subfed/schemes/rolling.hpp>
 
 #include <algorithm>

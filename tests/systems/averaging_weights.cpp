@@ -5,7 +5,7 @@
 #include <subfed/average/selective.hpp>
 #include <subfed/draw.hpp>
 #include <subfed/layers/convolution.hpp>
-#include <subfed/schemes/random.hpp>
+#include <subfed/schemes/random_subset.hpp>
 #include <subfed/schemes/rolling.hpp>
 #include <support/checks.hpp>
 #include <support/views.hpp>

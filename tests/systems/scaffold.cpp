@@ -4,7 +4,7 @@
 #include <subfed/average/cohort.hpp>
 #include <subfed/draw.hpp>
 #include <subfed/scatter.hpp>
-#include <subfed/schemes/random.hpp>
+#include <subfed/schemes/random_subset.hpp>
 #include <subfed/schemes/rolling.hpp>
 #include <subfed/slice.hpp>
 #include <support/checks.hpp>

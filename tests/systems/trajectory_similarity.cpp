@@ -4,7 +4,7 @@
 #include <subfed/draw.hpp>
 #include <subfed/layers/recurrent.hpp>
 #include <subfed/scatter.hpp>
-#include <subfed/schemes/random.hpp>
+#include <subfed/schemes/random_subset.hpp>
 #include <subfed/slice.hpp>
 #include <support/checks.hpp>
 #include <support/views.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// Federated Dropout: random channels. [Rolex, Eq. 5; Cheng, Alg. 1] The divisor of [Cheng] is
 /// --average cohort, its step alpha --server-step.
-#include <subfed/schemes/random.hpp>
+#include <subfed/schemes/random_subset.hpp>
 
 #include "list.hpp"
 

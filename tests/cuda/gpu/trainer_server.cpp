@@ -6,7 +6,7 @@
 #include <subfed/average/cohort.hpp>
 #include <subfed/draw.hpp>
 #include <subfed/model_slice.hpp>
-#include <subfed/schemes/random.hpp>
+#include <subfed/schemes/random_subset.hpp>
 #include <support/views.hpp>
 #include <trainer/device_cuda.hpp>
 

@@ -2,7 +2,7 @@
 // Whether random sets are as random as theory takes them to be: counts of many draws against what
 // is expected of independent uniform sets. Seeds are fixed, so a green test stays green; had they
 // been drawn, one of the checks here would be red by chance with a probability below 1e-6.
-#include <subfed/schemes/random.hpp>
+#include <subfed/schemes/random_subset.hpp>
 
 #include <support/checks.hpp>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
-#include <subfed/schemes/random.hpp>
+#include <subfed/schemes/random_subset.hpp>
 #include <support/checks.hpp>
 #include <support/spelled.hpp>
 #include <support/views.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
-#include <subfed/schemes/block.hpp>
+#include <subfed/schemes/disjoint_block.hpp>
 #include <support/checks.hpp>
 #include <support/spelled.hpp>
 
