@@ -6,8 +6,9 @@
 #include <subfed/average/detail/checks.hpp>
 #include <subfed/average/detail/counter_merge.hpp>
 #include <subfed/average/detail/holder_list.hpp>
-#include <subfed/average/detail/kernels.hpp>
 #include <subfed/average/detail/model_average.hpp>
+#include <subfed/average/detail/tensor_sums.hpp>
+#include <subfed/average/detail/update_products.hpp>
 #include <subfed/average/detail/weight_scale.hpp>
 #include <subfed/average/held_elements.hpp>
 #include <subfed/average/options.hpp>
@@ -115,7 +116,7 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
     for (std::size_t t = 0; t < tensors.size(); ++t) {
       if (model_.tensors()[t].is_local()) continue;
       if (!state_[t].format) state_[t].format = format_of(tensors[t]);
-      move_to(state_[t], ranges[t]);
+      state_[t].move_to(ranges[t]);
       detail::with_type(tensors[t], [&](const auto& tensor) {
         outcome.skipped_elements += add_tensor(sub, t, tensor, weight);
       });
@@ -172,26 +173,21 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
                    {.tensor = name});
     }
     for (std::size_t t = 0; t < state_.size(); ++t) {
-      tensor_sums& own = state_[t];
-      const tensor_sums& more = other.state_[t];
+      detail::tensor_sums& own = state_[t];
+      const detail::tensor_sums& more = other.state_[t];
       if (!own.format) own.format = more.format;
-      move_to(own, ranges[t]);
-      own.largest = (std::max)(own.largest, more.largest);
+      own.move_to(ranges[t]);
       own.integers.merge(options_.integers, more.integers);
       own.counters.merge(options_.integers, more.counters);
       if (more.sums.empty()) {
         if (other.dense_) keep_weights(t);
         continue;
       }
-      if (own.sums.empty()) own.sums.resize(more.sums.size(), -0.0);
+      own.begin_sums_like(more);
       if (dense_ || other.dense_ || !more.weights.empty()) keep_weights(t);
-      const std::int64_t step = own.range.exponent - more.range.exponent;
-      for (std::size_t i = 0; i < more.sums.size(); ++i) {
-        own.sums[i] += step == 0 ? more.sums[i] : detail::scaled(more.sums[i], step);
-      }
-      for (std::size_t i = 0; i < more.weights.size(); ++i) own.weights[i] += more.weights[i];
+      own.merge_sums(more);
       if (own.weights.empty() || !more.weights.empty()) continue;
-      for (const auto& e : other.holders_.entries()) add_weight(e.sub, t, e.weight);
+      for (const auto& e : other.holders_.entries()) own.add_weight(e.sub[tensor_id(t)], e.weight);
     }
     if (dense_ || other.dense_) {
       forget_holders();
@@ -225,9 +221,8 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
     for (const auto& e : holders_.entries()) members.push_back({&e.sub, e.weight, nullptr});
     std::vector<detail::tensor_state> states;
     for (std::size_t t = 0; t < state_.size(); ++t) {
-      const tensor_sums& own = state_[t];
-      states.push_back({own.sums.data(), own.weights.empty() ? nullptr : own.weights.data(),
-                        &own.integers, &own.counters, own.range.exponent, own.largest});
+      const detail::tensor_sums& own = state_[t];
+      states.push_back(own.state());
     }
     average_report report = report_;
     detail::average_model<T, T>(model_, globals, members, states, options_, cohort_weight_, report,
@@ -245,7 +240,7 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
   held_elements held() const {
     held_elements out(model_);
     for (std::size_t t = 0; t < state_.size(); ++t) {
-      const tensor_sums& own = state_[t];
+      const detail::tensor_sums& own = state_[t];
       const auto add = [&](std::int64_t i) { out.add(t, i, 1, 1); };
       own.integers.for_each_held(add);
       own.counters.for_each_held(add);
@@ -260,15 +255,7 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
 
   /// Forgets all updates; the memory for the sums stays, for the next round.
   void clear() {
-    for (tensor_sums& own : state_) {
-      own.format.reset();
-      detail::clear_sums(own.sums.data(), static_cast<std::int64_t>(own.sums.size()));
-      own.range = {};
-      own.largest = 0;
-      own.weights.clear();
-      own.integers = {};
-      own.counters = {};
-    }
+    for (detail::tensor_sums& own : state_) own.clear();
     holders_ = {};
     dense_ = false;
     seen_.clear();
@@ -287,18 +274,6 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
   const average_report& report() const noexcept { return report_; }
 
  private:
-  /// Of one tensor, empty until something is added.
-  struct tensor_sums {
-    std::optional<detail::element_format> format = {};
-    std::vector<double> sums = {};
-    std::vector<double> weights = {};  // while dense_, and of tensors with left-out elements
-    detail::integer_merge integers = {};
-    detail::counter_merge counters = {};  // of one in floating point, which has no sums
-    detail::product_range range =
-        {};              // sums are 2 to the power of its exponent times what is meant
-    double largest = 0;  // the largest number of the types that were added
-  };
-
   /// Nothing for a typed view of numbers that are averaged: they go with all others.
   template <class V>
   static std::optional<detail::element_format> format_of(const tensor_view<V>& view) {
@@ -339,65 +314,12 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
       out.push_back(state_[t].range);
       if (!(weight > 0) || model_.tensors()[t].is_local() || is_counter(t)) continue;
       detail::with_type(tensors[t], [&]<class E>(const tensor_view<const E>& tensor) {
-        if constexpr (averageable<E>) include(out.back(), sub, t, tensor, weight);
-      });
-    }
-    return out;
-  }
-
-  template <class E>
-  void include(detail::product_range& range, const submodel& sub, std::size_t t,
-               const tensor_view<const E>& tensor, double weight) const {
-    const std::int64_t own = detail::exponent_of(weight);
-    constexpr bool far_reaching = detail::is_far_reaching(detail::largest_of<E>());
-    std::int64_t low = own - 149;
-    std::int64_t high = own + 128;
-    if constexpr (far_reaching) {
-      const detail::loop_nest walk(sub[tensor_id(t)], model_.tensors()[t].extents, tensor);
-      detail::exponent_range values;
-      walk.for_each([&](std::int64_t, std::int64_t l, std::int64_t length) {
-        values.take(tensor.data_handle() + l, walk.local_stride(), length);
-      });
-      low = own + (values.empty() ? 0 : (std::min)(values.low(), std::int64_t{0}));
-      high = own + (values.empty() ? 0 : (std::max)(values.high() + 1, std::int64_t{0}));
-    }
-    detail::product_range with = range;
-    with.include(low, high);
-    if (with.choose()) {
-      range = with;
-      return;
-    }
-    std::int64_t at = -1;  // of the first element that cannot be added
-    if constexpr (far_reaching) {
-      const detail::loop_nest walk(sub[tensor_id(t)], model_.tensors()[t].extents, tensor);
-      walk.for_each([&](std::int64_t g, std::int64_t l, std::int64_t length) {
-        for (std::int64_t i = 0; at < 0 && i < length; ++i) {
-          detail::exponent_range value;
-          value.take(tensor.data_handle() + l + i * walk.local_stride(), 1, 1);
-          with = range;
-          with.include(own, own);
-          if (!value.empty()) with.include(own + value.low(), own + value.high() + 1);
-          if (!with.choose()) at = g + i * walk.global_stride();
+        if constexpr (averageable<E>) {
+          detail::include_products(out.back(), sub, t, tensor, weight);
         }
       });
     }
-    const auto& info = model_.tensors()[t];
-    detail::fail(
-        "subfed: average: " + detail::client_text(sub) + " has a weight, " + detail::text(weight) +
-            ", whose product with the values of tensor '" + info.name + "'" +
-            (at < 0 ? std::string()
-                    : ", at global element " + detail::index_text(at, info.extents) + ",") +
-            " lies too far from the other products to be added to them",
-        {.client = sub.origin().client, .tensor = info.name});
-  }
-
-  /// Multiplies sums by another power of two. Nothing is rounded.
-  static void move_to(tensor_sums& own, const detail::product_range& range) {
-    const std::int64_t step = range.exponent - own.range.exponent;
-    if (step != 0) {
-      for (double& x : own.sums) x = detail::scaled(x, step);
-    }
-    own.range = range;
+    return out;
   }
 
   bool is_counter(std::size_t t) const { return model_.tensors()[t].role == role::counter; }
@@ -407,7 +329,8 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
     std::int64_t elements = 0;
     for (std::size_t t = 0; t < state_.size(); ++t) {
       if (!state_[t].weights.empty() || model_.tensors()[t].is_local()) continue;
-      elements += static_cast<std::int64_t>(elements_of(model_.tensors()[t].extents));
+      elements +=
+          static_cast<std::int64_t>(detail::memory_size<double>(model_.tensors()[t].extents));
     }
     return 8 * elements;
   }
@@ -422,29 +345,14 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
   }
 
   /// From now on tensor number t has a weight for every element.
-  void keep_weights(std::size_t t) {
-    tensor_sums& own = state_[t];
-    if (!own.weights.empty()) return;
-    own.weights.resize(own.sums.size(), 0.0);  // integers have neither
-    if (own.weights.empty()) return;
-    for (const auto& e : holders_.entries()) add_weight(e.sub, t, e.weight);
-  }
-
-  /// Adds a weight at the elements of tensor number t that a submodel holds.
-  void add_weight(const submodel& sub, std::size_t t, double weight) {
-    const detail::loop_nest walk(sub[tensor_id(t)]);
-    double* const weights = state_[t].weights.data();
-    walk.for_each([&](std::int64_t g, std::int64_t, std::int64_t length) {
-      for (std::int64_t i = 0; i < length; ++i) weights[g + i * walk.global_stride()] += weight;
-    });
-  }
+  void keep_weights(std::size_t t) { state_[t].keep_weights(tensor_id(t), holders_); }
 
   /// Returns how many elements were left out.
   template <class E>
   std::int64_t add_tensor(const submodel& sub, std::size_t t, const tensor_view<const E>& tensor,
                           double weight) {
     const std::vector<std::int64_t>& extents = model_.tensors()[t].extents;
-    tensor_sums& own = state_[t];
+    detail::tensor_sums& own = state_[t];
     if constexpr (!averageable<E>) {
       own.integers.add(options_.integers, sub[tensor_id(t)], extents, tensor);
       return 0;
@@ -452,48 +360,21 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
       if (is_counter(t)) {
         return own.counters.add(options_, sub[tensor_id(t)], extents, tensor);
       }
-      if (own.sums.empty()) own.sums.resize(elements_of(extents), -0.0);
-      own.largest = (std::max)(own.largest, detail::largest_of<E>());
+      own.begin_sums(extents);
       if (dense_) keep_weights(t);
-      const double factor = detail::scaled(weight, own.range.exponent);
-      const detail::loop_nest walk(sub[tensor_id(t)], extents, tensor);
-      double* const sums = own.sums.data();
-      const E* const data = tensor.data_handle();
-      const std::int64_t from_step = walk.local_stride();
-      const std::int64_t sum_step = walk.global_stride();
       if (options_.on_non_finite != non_finite::skip_element ||
           detail::find_non_finite(sub, t, tensor) < 0) {
-        walk.for_each([&](std::int64_t g, std::int64_t l, std::int64_t length) {
-          detail::accumulate(data + l, from_step, factor, sums + g, sum_step, length);
-        });
-        if (!own.weights.empty()) add_weight(sub, t, weight);
+        own.add(sub[tensor_id(t)], extents, tensor, weight);
         return 0;
       }
       keep_weights(t);
-      std::int64_t left_out = 0;
-      double* const weights = own.weights.data();
-      walk.for_each([&](std::int64_t g, std::int64_t l, std::int64_t length) {
-        for (std::int64_t i = 0; i < length; ++i) {
-          const E x = data[l + i * from_step];
-          if (!scalar_traits<E>::is_finite(x)) {
-            ++left_out;
-            continue;
-          }
-          detail::accumulate(&x, 1, factor, sums + g + i * sum_step, 1, 1);
-          weights[g + i * sum_step] += weight;
-        }
-      });
-      return left_out;
+      return own.add_finite(sub[tensor_id(t)], extents, tensor, weight);
     }
-  }
-
-  static std::size_t elements_of(std::span<const std::int64_t> extents) {
-    return detail::memory_size<double>(extents);
   }
 
   model model_;
   average_options options_;
-  std::vector<tensor_sums> state_;
+  std::vector<detail::tensor_sums> state_;
   detail::holder_list holders_;  // empty while dense_
   bool dense_ = false;
   std::set<std::pair<std::uint64_t, std::uint64_t>> seen_;  // round and client, if options_.round

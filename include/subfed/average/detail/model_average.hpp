@@ -10,6 +10,7 @@
 #include <subfed/average/detail/integer_merge.hpp>
 #include <subfed/average/detail/layout.hpp>
 #include <subfed/average/detail/tensor_average.hpp>
+#include <subfed/average/detail/tensor_sums.hpp>
 #include <subfed/average/detail/weight_scale.hpp>
 #include <subfed/average/options.hpp>
 #include <subfed/detail/float_mode.hpp>
@@ -37,16 +38,6 @@ struct member {
   const submodel* sub;
   double weight;
   const tensor_views<const T>* tensors;  ///< null: the sums have it already
-};
-
-/// What has been added up of one tensor before.
-struct tensor_state {
-  const double* sums = nullptr;
-  const double* weights = nullptr;  ///< null while the members have them
-  const integer_merge* integers = nullptr;
-  const counter_merge* counters = nullptr;
-  std::int64_t exponent = 0;  ///< the sums are 2 to its power times what they stand for
-  double largest = 0;         ///< the largest number of the types of what was added
 };
 
 /// The different submodels of a cohort, and which of them each member has.

@@ -4,6 +4,8 @@
 
 #include <subfed/average/detail/kernels.hpp>
 #include <subfed/detail/arithmetic.hpp>
+#include <subfed/systems/detail/client_units.hpp>
+#include <subfed/systems/detail/portable_log.hpp>
 #include <subfed/systems/detail/probability_order.hpp>
 #include <subfed/systems/feddrop.hpp>
 #include <subfed/systems/feddrop_budget.hpp>
@@ -18,46 +20,6 @@
 #include <vector>
 
 namespace subfed::inline v0::detail {
-
-/// ln(x) of a positive finite number, to a few units in the last place: the same bits with every
-/// library.
-inline double portable_log(double x) noexcept {
-  int exponent = 0;
-  double m = std::frexp(x, &exponent);
-  if (m < 0.70710678118654752) m *= 2, --exponent;
-  const double s = (m - 1) / (m + 1), z = rounded_product(s, s);
-  double series = 0;
-  for (int k = 25; k >= 1; k -= 2) series = rounded_product(z, series) + 1.0 / k;
-  const double rest = rounded_product(static_cast<double>(exponent), 1.9082149292705877e-10);
-  return rounded_product(2 * s, series) + rest +
-         rounded_product(static_cast<double>(exponent), 0.693147180369123816490);
-}
-
-/// Clients that nothing distinguishes, the same probabilities and the same S, are one unit: its
-/// number for each client, units numbered by their first client.
-inline std::vector<std::uint32_t> units_of(const trajectory_similarity& similarity,
-                                           std::span<const keep_probabilities> clients) {
-  const auto alike = [&](std::size_t x, std::size_t y) {
-    const auto p = clients[x].values(), q = clients[y].values();
-    if (!std::equal(p.begin(), p.end(), q.begin())) return false;
-    for (std::size_t n = 0; n < similarity.nodes(); ++n) {
-      if (similarity(n, x, x) != similarity(n, y, y)) return false;
-      for (std::size_t j = 0; j < clients.size(); ++j) {
-        if (j != x && j != y && similarity(n, x, j) != similarity(n, y, j)) return false;
-      }
-    }
-    return true;
-  };
-  std::vector<std::uint32_t> out;
-  std::vector<std::size_t> first;
-  for (std::size_t c = 0; c < clients.size(); ++c) {
-    std::uint32_t unit = 0;
-    while (unit < first.size() && !alike(first[unit], c)) ++unit;
-    if (unit == first.size()) first.push_back(c);
-    out.push_back(unit);
-  }
-  return out;
-}
 
 /// The probabilities of all clients, node by node, and what the steps of the optimiser need of
 /// them. With prices c of the budget and its multiplier 1 / k^2, a node asks for the least of

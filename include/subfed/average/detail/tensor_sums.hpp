@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: MIT
+/// What a streaming average keeps of one tensor: sums, integers and counters, and a weight for every
+/// element where the holders do not say it.
+#pragma once
+
+#include <subfed/average/detail/counter_merge.hpp>
+#include <subfed/average/detail/holder_list.hpp>
+#include <subfed/average/detail/integer_merge.hpp>
+#include <subfed/average/detail/kernels.hpp>
+#include <subfed/average/detail/weight_scale.hpp>
+#include <subfed/average/detail/wide_number.hpp>
+#include <subfed/detail/element_format.hpp>
+#include <subfed/detail/loop_nest.hpp>
+#include <subfed/detail/memory_size.hpp>
+#include <subfed/model.hpp>
+#include <subfed/scalar.hpp>
+#include <subfed/selection.hpp>
+#include <subfed/tensor_view.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace subfed::inline v0::detail {
+
+/// What has been added up of one tensor before.
+struct tensor_state {
+  const double* sums = nullptr;
+  const double* weights = nullptr;  ///< null while the members have them
+  const integer_merge* integers = nullptr;
+  const counter_merge* counters = nullptr;
+  std::int64_t exponent = 0;  ///< the sums are 2 to its power times what they stand for
+  double largest = 0;         ///< the largest number of the types of what was added
+};
+
+/// Empty until something is added.
+struct tensor_sums {
+  std::optional<element_format> format = {};
+  std::vector<double> sums = {};     ///< times 2 to the power of range.exponent
+  std::vector<double> weights = {};  ///< empty, or one for every sum
+  integer_merge integers = {};
+  counter_merge counters = {};  ///< of a counter in floating point, which has no sums
+  product_range range = {};
+  double largest = 0;  ///< the largest number of the types that were added
+
+  void begin_sums(std::span<const std::int64_t> extents) {
+    if (sums.empty()) sums.resize(memory_size<double>(extents), -0.0);
+  }
+  void begin_sums_like(const tensor_sums& other) {
+    if (sums.empty()) sums.resize(other.sums.size(), -0.0);
+  }
+
+  /// Multiplies sums by another power of two. Nothing is rounded.
+  void move_to(const product_range& to) {
+    const std::int64_t step = to.exponent - range.exponent;
+    if (step != 0) {
+      for (double& x : sums) x = scaled(x, step);
+    }
+    range = to;
+  }
+
+  /// Adds a weight at the elements that a selection holds.
+  void add_weight(const selection& held, double weight) {
+    const loop_nest walk(held);
+    walk.for_each([&](std::int64_t g, std::int64_t, std::int64_t length) {
+      for (std::int64_t i = 0; i < length; ++i) weights[at(g + i * walk.global_stride())] += weight;
+    });
+  }
+
+  /// From now on every sum has a weight of its own: that of the holders so far.
+  void keep_weights(tensor_id id, const holder_list& holders) {
+    if (!weights.empty() || sums.empty()) return;
+    weights.resize(sums.size(), 0.0);
+    for (const auto& e : holders.entries()) add_weight(e.sub[id], e.weight);
+  }
+
+  /// Adds an update's tensor; weights too where they are kept.
+  template <class E>
+  void add(const selection& held, std::span<const std::int64_t> extents,
+           const tensor_view<const E>& tensor, double weight) {
+    largest = (std::max)(largest, largest_of<E>());
+    const double factor = factor_of(weight);
+    const loop_nest walk(held, extents, tensor);
+    double* const into = sums.data();
+    const E* const data = tensor.data_handle();
+    walk.for_each([&](std::int64_t g, std::int64_t l, std::int64_t length) {
+      accumulate(data + l, walk.local_stride(), factor, into + g, walk.global_stride(), length);
+    });
+    if (!weights.empty()) add_weight(held, weight);
+  }
+
+  /// The same without what is not finite, which gets no weight either.
+  ///
+  /// Pre      weights are kept.
+  /// Returns  how many elements were left out.
+  template <class E>
+  std::int64_t add_finite(const selection& held, std::span<const std::int64_t> extents,
+                          const tensor_view<const E>& tensor, double weight) {
+    largest = (std::max)(largest, largest_of<E>());
+    const double factor = factor_of(weight);
+    const loop_nest walk(held, extents, tensor);
+    std::int64_t left_out = 0;
+    walk.for_each([&](std::int64_t g, std::int64_t l, std::int64_t length) {
+      for (std::int64_t i = 0; i < length; ++i) {
+        const E x = tensor.data_handle()[l + i * walk.local_stride()];
+        if (!scalar_traits<E>::is_finite(x)) {
+          ++left_out;
+          continue;
+        }
+        const std::size_t here = at(g + i * walk.global_stride());
+        accumulate(&x, 1, factor, &sums[here], 1, 1);
+        weights[here] += weight;
+      }
+    });
+    return left_out;
+  }
+
+  /// Adds the sums and weights of another average.
+  ///
+  /// Pre  begin_sums_like(more); the range holds the products of both; weights are kept where more
+  ///      keeps them.
+  void merge_sums(const tensor_sums& more) {
+    largest = (std::max)(largest, more.largest);
+    const std::int64_t step = range.exponent - more.range.exponent;
+    for (std::size_t i = 0; i < more.sums.size(); ++i) {
+      sums[i] += step == 0 ? more.sums[i] : scaled(more.sums[i], step);
+    }
+    for (std::size_t i = 0; i < more.weights.size(); ++i) weights[i] += more.weights[i];
+  }
+
+  tensor_state state() const {
+    return {sums.data(),    weights.empty() ? nullptr : weights.data(),
+            &integers,      &counters,
+            range.exponent, largest};
+  }
+
+  /// Forgets what was added; the memory for the sums stays.
+  void clear() {
+    format.reset();
+    clear_sums(sums.data(), static_cast<std::int64_t>(sums.size()));
+    range = {};
+    largest = 0;
+    weights.clear();
+    integers = {};
+    counters = {};
+  }
+
+ private:
+  /// By what values are multiplied.
+  double factor_of(double weight) const noexcept { return scaled(weight, range.exponent); }
+  static std::size_t at(std::int64_t i) noexcept { return static_cast<std::size_t>(i); }
+};
+
+}  // namespace subfed::inline v0::detail
