@@ -19,7 +19,6 @@
 
 using subfed::borrowed;
 using subfed::tensor_view;
-using subfed::tensor_views;
 using subfed::viewable;
 using subfed::viewable_as;
 using support::extents_type;
@@ -468,31 +467,6 @@ TEST_CASE("overlap agrees with comparing all pairs of elements") {
     RC_ASSERT(subfed::detail::overlap(in_a, in_b) == met);
     RC_ASSERT(subfed::detail::overlap(in_b, in_a) == met);
   });
-}
-
-TEST_CASE("the tensors of a model are given as a braced list or as a range") {
-  owner a{{1, 2}};
-  owner b{{3}};
-  const auto sizes = [](const tensor_views<float>& views) {
-    std::vector<std::int64_t> out;
-    for (const tensor_view<float>& view : views) out.push_back(view.size());
-    return out;
-  };
-  using sizes_type = std::vector<std::int64_t>;
-  CHECK(sizes({a, b}) == sizes_type{2, 1});
-  CHECK(sizes({}) == sizes_type{});
-  std::vector<owner> several{a, b, a};
-  CHECK(sizes(several) == sizes_type{2, 1, 2});
-  CHECK(sizes(std::array<tensor_view<float>, 2>{a, b}) == sizes_type{2, 1});
-  const tensor_views<float> views{a, b};
-  CHECK(views.size() == 2);
-  CHECK(views[1].data_handle() == b.elements.data());
-  // A temporary range of views is fine, one of owners would dangle.
-  static_assert(std::is_constructible_v<tensor_views<float>, std::vector<tensor_view<float>>>);
-  static_assert(!std::is_constructible_v<tensor_views<float>, owner&>);
-  static_assert(std::is_constructible_v<tensor_views<const float>, std::vector<owner>&>);
-  static_assert(!std::is_constructible_v<tensor_views<float>, const std::vector<owner>&>);
-  static_assert(!std::is_constructible_v<tensor_views<float>, std::vector<unknown>&>);
 }
 
 TEST_CASE("element types have short names in messages") {

@@ -11,6 +11,7 @@
 #include <subfed/scatter.hpp>
 #include <subfed/slice.hpp>
 #include <subfed/submodel.hpp>
+#include <subfed/tensor_views.hpp>
 #include <subfed/untyped_view.hpp>
 
 #include <algorithm>

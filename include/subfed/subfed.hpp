@@ -28,6 +28,7 @@
 #include <subfed/slice.hpp>
 #include <subfed/submodel.hpp>
 #include <subfed/tensor_view.hpp>
+#include <subfed/tensor_views.hpp>
 #include <subfed/untyped_view.hpp>
 #include <subfed/version.hpp>
 #include <subfed/view_traits.hpp>

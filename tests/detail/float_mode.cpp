@@ -2,10 +2,10 @@
 /// The mode of the calling thread's arithmetic does not show in results.
 #include <subfed/detail/float_mode.hpp>
 
+#include <subfed/average/by_element.hpp>
 #include <subfed/average/cohort.hpp>
 #include <subfed/average/selective.hpp>
 #include <subfed/model_slice.hpp>
-#include <subfed/systems/averaging_weights.hpp>
 #include <support/checks.hpp>
 
 #include <algorithm>

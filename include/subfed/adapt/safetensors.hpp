@@ -9,6 +9,7 @@
 #include <subfed/detail/element_format.hpp>
 #include <subfed/model.hpp>
 #include <subfed/tensor_view.hpp>
+#include <subfed/tensor_views.hpp>
 #include <subfed/untyped_view.hpp>
 
 #include <algorithm>

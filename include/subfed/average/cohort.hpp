@@ -13,6 +13,7 @@
 #include <subfed/detail/tensor_checks.hpp>
 #include <subfed/executor.hpp>
 #include <subfed/submodel.hpp>
+#include <subfed/tensor_views.hpp>
 
 #include <algorithm>
 #include <cstddef>

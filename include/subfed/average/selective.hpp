@@ -20,6 +20,7 @@
 #include <subfed/scalar.hpp>
 #include <subfed/submodel.hpp>
 #include <subfed/tensor_view.hpp>
+#include <subfed/tensor_views.hpp>
 #include <subfed/untyped_view.hpp>
 
 #include <algorithm>

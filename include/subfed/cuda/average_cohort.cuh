@@ -14,6 +14,7 @@
 #include <subfed/cuda/slice.cuh>
 #include <subfed/cuda/workspace.cuh>
 #include <subfed/model.hpp>
+#include <subfed/tensor_views.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -6,6 +6,7 @@
 #include <subfed/adapt/dlpack.hpp>
 #include <subfed/adapt/torch.hpp>
 #include <subfed/tensor_view.hpp>
+#include <subfed/tensor_views.hpp>
 
 #include <concepts>
 #include <string>

@@ -7,6 +7,7 @@
 #include <subfed/error.hpp>
 #include <subfed/model.hpp>
 #include <subfed/tensor_view.hpp>
+#include <subfed/tensor_views.hpp>
 
 #include <cstddef>
 #include <string>

@@ -19,6 +19,7 @@
 #include <subfed/detail/tensor_checks.hpp>
 #include <subfed/error.hpp>
 #include <subfed/submodel.hpp>
+#include <subfed/tensor_views.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -12,6 +12,7 @@
 #include <subfed/scalar.hpp>
 #include <subfed/scheme.hpp>
 #include <subfed/submodel.hpp>
+#include <subfed/tensor_views.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -11,6 +11,7 @@
 #include <subfed/scalar.hpp>
 #include <subfed/systems/detail/zip_elements.hpp>
 #include <subfed/tensor_view.hpp>
+#include <subfed/tensor_views.hpp>
 
 #include <cstddef>
 #include <cstdint>

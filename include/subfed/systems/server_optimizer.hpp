@@ -10,6 +10,7 @@
 #include <subfed/detail/tensor_checks.hpp>
 #include <subfed/scalar.hpp>
 #include <subfed/systems/server_rules.hpp>
+#include <subfed/tensor_views.hpp>
 #include <subfed/untyped_view.hpp>
 
 #include <cstddef>

@@ -10,6 +10,7 @@
 #include <subfed/detail/model_checks.hpp>
 #include <subfed/scalar.hpp>
 #include <subfed/systems/feddrop.hpp>
+#include <subfed/tensor_views.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -17,6 +17,7 @@
 #include <subfed/executor.hpp>
 #include <subfed/submodel.hpp>
 #include <subfed/tensor_view.hpp>
+#include <subfed/tensor_views.hpp>
 #include <subfed/untyped_view.hpp>
 
 #include <algorithm>

@@ -14,6 +14,7 @@
 #include <subfed/model.hpp>
 #include <subfed/submodel.hpp>
 #include <subfed/tensor_view.hpp>
+#include <subfed/tensor_views.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -10,6 +10,7 @@
 #include <subfed/selection.hpp>
 #include <subfed/submodel.hpp>
 #include <subfed/tensor_view.hpp>
+#include <subfed/tensor_views.hpp>
 
 #include <cstddef>
 #include <deque>
