@@ -7,6 +7,7 @@
 #include <cstring>
 #include <subfed/adapt/span.hpp>
 #include <subfed/adapt/torch.hpp>
+#include <subfed/average/by_element.hpp>
 #include <subfed/average/cohort.hpp>
 #include <subfed/cuda/device_view.hpp>
 #include <subfed/draw.hpp>
