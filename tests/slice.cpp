@@ -163,7 +163,7 @@ TEST_CASE("bits are copied: the payload of a NaN and the sign of a zero stay") {
 }
 
 TEST_CASE("results beyond the cache, at any alignment, are the same") {
-  // Above 1 MiB long stretches are stored past the cache.
+  // Above 1 MiB long runs are stored past the cache.
   const std::int64_t rows = 300;
   const std::int64_t columns = 1200;
   const auto global = counting<float>(static_cast<std::size_t>(rows * columns));

@@ -460,7 +460,7 @@ TEST_CASE("copies of what is empty or whole cost nothing, however many there are
   CHECK(resting.extents(u) == extents_type{3 * many + 5});
   CHECK(resting[u].dimension(0).runs == std::vector<run>{{3 * many, 3 * many, 5}});
   CHECK(full.size() == 3 * many + 5);
-  CHECK(full.planned().plans().size() == 3);
+  CHECK(subfed::detail::internals::plans(full.planned()).size() == 3);
 }
 
 TEST_CASE("a restriction in any order is that of its nodes, one by one") {

@@ -201,8 +201,9 @@ TEST_CASE("strides of dimensions with one element, or of an empty tensor, do not
     const tensor_view<float> view(buffer, {2, 1, 3}, {3, stray, 1});
     CHECK(view.is_row_major());
     CHECK(view.is_unique());
-    CHECK(!subfed::detail::overlap(view, tensor_view<float>(buffer + 6, {1}, {stray})));
-    CHECK(subfed::detail::overlap(view, tensor_view<float>(buffer + 5, {1, 1}, {stray, stray})));
+    CHECK(!subfed::detail::overlap_in_memory(view, tensor_view<float>(buffer + 6, {1}, {stray})));
+    CHECK(subfed::detail::overlap_in_memory(
+        view, tensor_view<float>(buffer + 5, {1, 1}, {stray, stray})));
     // Strides that do not nest, so that all offsets are looked at.
     const tensor_view<float> woven(buffer, {3, 2, 1}, {2, 3, stray});
     CHECK(woven.is_unique());
@@ -311,7 +312,7 @@ TEST_CASE("an empty tensor may have extents whose product without the 0 is beyon
   CHECK(view.is_unique());
   const tensor_view<float> other(nullptr, {0, huge, huge}, {1, 1, 1});
   CHECK(other.size() == 0);
-  CHECK(!subfed::detail::overlap(view, other));
+  CHECK(!subfed::detail::overlap_in_memory(view, other));
 }
 
 TEST_CASE("shapes that no tensor can have are refused") {
@@ -424,26 +425,29 @@ TEST_CASE("two views overlap where they share an element, and only there") {
   const tensor_view<float> left(m, {4, 2}, {4, 1});
   const tensor_view<float> right(m + 2, {4, 2}, {4, 1});
   const tensor_view<float> middle(m + 1, {4, 2}, {4, 1});
-  CHECK(!subfed::detail::overlap(left, right));
-  CHECK(subfed::detail::overlap(left, middle));
-  CHECK(subfed::detail::overlap(middle, right));
-  CHECK(subfed::detail::overlap(left, left));
-  CHECK(!subfed::detail::overlap(tensor_view<float>(m, {8}), tensor_view<float>(m + 8, {8})));
-  CHECK(!subfed::detail::overlap(tensor_view<float>(m + 8, {8}), tensor_view<float>(m, {8})));
-  CHECK(subfed::detail::overlap(tensor_view<float>(m + 7, {8}, {-1}), tensor_view<float>(m, {1})));
-  CHECK(!subfed::detail::overlap(tensor_view<float>(m, {0}), left));
+  CHECK(!subfed::detail::overlap_in_memory(left, right));
+  CHECK(subfed::detail::overlap_in_memory(left, middle));
+  CHECK(subfed::detail::overlap_in_memory(middle, right));
+  CHECK(subfed::detail::overlap_in_memory(left, left));
+  CHECK(!subfed::detail::overlap_in_memory(tensor_view<float>(m, {8}),
+                                           tensor_view<float>(m + 8, {8})));
+  CHECK(!subfed::detail::overlap_in_memory(tensor_view<float>(m + 8, {8}),
+                                           tensor_view<float>(m, {8})));
+  CHECK(subfed::detail::overlap_in_memory(tensor_view<float>(m + 7, {8}, {-1}),
+                                          tensor_view<float>(m, {1})));
+  CHECK(!subfed::detail::overlap_in_memory(tensor_view<float>(m, {0}), left));
   // Elements of other sizes: bytes count.
   const auto* bytes = reinterpret_cast<const unsigned char*>(m);
-  CHECK(subfed::detail::overlap(tensor_view<float>(m, {1}),
-                                tensor_view<const unsigned char>(bytes + 3, {1})));
-  CHECK(!subfed::detail::overlap(tensor_view<float>(m, {1}),
-                                 tensor_view<const unsigned char>(bytes + 4, {1})));
-  CHECK(subfed::detail::overlap(tensor_view<const unsigned char>(bytes + 3, {1}),
-                                tensor_view<float>(m, {1})));
+  CHECK(subfed::detail::overlap_in_memory(tensor_view<float>(m, {1}),
+                                          tensor_view<const unsigned char>(bytes + 3, {1})));
+  CHECK(!subfed::detail::overlap_in_memory(tensor_view<float>(m, {1}),
+                                           tensor_view<const unsigned char>(bytes + 4, {1})));
+  CHECK(subfed::detail::overlap_in_memory(tensor_view<const unsigned char>(bytes + 3, {1}),
+                                          tensor_view<float>(m, {1})));
 }
 
 TEST_CASE("overlap agrees with comparing all pairs of elements") {
-  support::for_all("overlap()", [] {
+  support::for_all("overlap_in_memory()", [] {
     const auto some_view = [] {
       const auto extents = *support::gen_extents(3);
       support::layout where{extents, {}, 0, 0};
@@ -464,8 +468,8 @@ TEST_CASE("overlap agrees with comparing all pairs of elements") {
     std::vector<int> buffer(220);
     const tensor_view<int> in_a(buffer.data() + a.origin, a.extents, a.strides);
     const tensor_view<const int> in_b(buffer.data() + b.origin, b.extents, b.strides);
-    RC_ASSERT(subfed::detail::overlap(in_a, in_b) == met);
-    RC_ASSERT(subfed::detail::overlap(in_b, in_a) == met);
+    RC_ASSERT(subfed::detail::overlap_in_memory(in_a, in_b) == met);
+    RC_ASSERT(subfed::detail::overlap_in_memory(in_b, in_a) == met);
   });
 }
 

@@ -114,7 +114,7 @@ expectation expect(const options& settings, const named_scheme& scheme, std::int
       static_cast<double>(settings.rounds * cohort.asked()) * kept / static_cast<double>(extent);
 
   // The clients of a round draw their capacities independently; else only the mean is known.
-  if (settings.cohort.capacities == subfed::assignment::fixed && !one_class) return out;
+  if (settings.cohort.capacities == subfed::capacity_assignment::fixed && !one_class) return out;
   const auto round = subfed::random_round::drawn(extent, cohort.asked(), shares);
   if (scheme.known == law::random_sets) {
     const auto counts = subfed::random_counts(round, settings.rounds);
@@ -160,7 +160,8 @@ expectation expect(const options& settings, const named_scheme& scheme, std::int
 parameter_expectation expect_parameters(const options& settings, const named_scheme& scheme) {
   const subfed::cohort_model cohort(settings.cohort);
   const bool one_class = settings.class_names.size() == 1;
-  const bool drawn = settings.cohort.capacities == subfed::assignment::redrawn || one_class;
+  const bool drawn =
+      settings.cohort.capacities == subfed::capacity_assignment::redrawn || one_class;
   const bool windows = scheme.known == law::windows && scheme.step >= 0 && scheme.step <= 1;
   if (!windows && !(scheme.known == law::random_sets && drawn)) return {};
   const subfed::model& net = settings.on.net;

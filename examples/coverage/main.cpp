@@ -68,9 +68,10 @@ void run(const options& settings) {
              settings.on.name, settings.on.net.size(), cohort.asked(), settings.cohort.clients,
              settings.rounds, settings.repetitions, settings.cohort.seed);
   fmt::print("Capacities {}{}{}\n\n", mix,
-             settings.class_names.size() == 1                          ? ""
-             : settings.cohort.capacities == subfed::assignment::fixed ? ", fixed"
-                                                                       : ", redrawn every round",
+             settings.class_names.size() == 1 ? ""
+             : settings.cohort.capacities == subfed::capacity_assignment::fixed
+                 ? ", fixed"
+                 : ", redrawn every round",
              settings.cohort.dropout > 0
                  ? fmt::format("; {:.3g} % drop out", 100 * settings.cohort.dropout)
                  : "");

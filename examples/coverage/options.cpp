@@ -159,7 +159,8 @@ std::optional<options> parse_options(int argc, const char* const* argv) {
   const common::named_mix mixed = common::parse_mix(mix);
   o.cohort.mix = mixed.mix;
   o.class_names = mixed.names;
-  o.cohort.capacities = redrawn ? subfed::assignment::redrawn : subfed::assignment::fixed;
+  o.cohort.capacities =
+      redrawn ? subfed::capacity_assignment::redrawn : subfed::capacity_assignment::fixed;
   check(o);
   try {
     const subfed::cohort_model probe(o.cohort);

@@ -52,7 +52,7 @@ named_scheme rolling(const std::vector<option>& options) {
     if (o.key == "step") {
       out.step = o.whole();
     } else if (o.key == "overlap") {
-      out.overlap = o.real();
+      out.window_overlap = o.real();
     } else if (o.key == "phase") {
       out.phase = o.whole();
     } else if (o.key == "client-phase") {
@@ -65,7 +65,7 @@ named_scheme rolling(const std::vector<option>& options) {
       o.refuse();
     }
   }
-  const bool known = !out.overlap && out.phase == 0 && out.client_phase == 0;
+  const bool known = !out.window_overlap && out.phase == 0 && out.client_phase == 0;
   const bool back = out.walk == subfed::direction::backward;
   return {"", out, known ? law::windows : law::unknown, back ? -out.step : out.step};
 }

@@ -38,7 +38,7 @@ struct history_entry {
   double unseen_share = 0;
 };
 
-/// Nodes of a group that were never held, in one stretch.
+/// Nodes of a group that were never held, in one run.
 struct starved_nodes {
   std::string group;
   std::int64_t first = 0, last = 0;

@@ -164,7 +164,8 @@ void settle(options& o, words& w, std::span<const method_name> known) {
   const common::named_mix mixed = common::parse_mix(w.mix);
   o.cohort.mix = mixed.mix;
   o.mix = w.mix = mixed.text;
-  o.cohort.capacities = w.redrawn ? subfed::assignment::redrawn : subfed::assignment::fixed;
+  o.cohort.capacities =
+      w.redrawn ? subfed::capacity_assignment::redrawn : subfed::capacity_assignment::fixed;
   o.decay_at = shares_of(w.decay_at);
   w.decay_at = fmt::format("{}", fmt::join(o.decay_at, ","));
   const auto widths = w.widths.empty() ? std::vector<std::string>() : pieces(w.widths);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <subfed/detail/float_mode.hpp>
+#include <subfed/detail/internals.hpp>
 #include <subfed/detail/loop_nest.hpp>
 #include <subfed/detail/memory_overlap.hpp>
 #include <subfed/detail/model_checks.hpp>
@@ -34,7 +35,7 @@ class model_walk {
   ///         that two tensors share, one of which is written.
   model_walk(const char* verb, const submodel& sub, const tensor_views<T>& globals,
              const tensor_views<U>& locals)
-      : globals_(globals), locals_(locals), plans_(sub.plans()) {
+      : globals_(globals), locals_(locals), plans_(internals::plans(sub)) {
     check_count(verb, "global", sub.parent(), globals.size());
     check_count(verb, "local", sub.parent(), locals.size());
     placed_tensors places;
@@ -52,10 +53,10 @@ class model_walk {
     places.check_apart(verb);
   }
 
-  /// Calls stretch(global element, stride, local element, stride, length, placement) for all selected
+  /// Calls f(global element, stride, local element, stride, length, placement) for all selected
 
-  template <class Executor, class Stretch>
-  void run(Executor& run_by, const Stretch& stretch) const {
+  template <class Executor, class F>
+  void run(Executor& run_by, const F& f) const {
     run_by.parallel_for(static_cast<std::int64_t>(parts_.size()), [&](std::int64_t i) {
       const part& p = parts_[static_cast<std::size_t>(i)];
       const loop_nest& walk = own_[p.tensor] ? *own_[p.tensor] : plans_[p.tensor].row_major;
@@ -64,8 +65,8 @@ class model_walk {
         with_local<E>(locals_[p.tensor], [&](const auto& local) {
           const placement where = placement_of(local.size(), sizeof(E));
           walk.for_each(p.begin, p.end, [&](std::int64_t g, std::int64_t l, std::int64_t length) {
-            stretch(global.data_handle() + g, walk.global_stride(), local.data_handle() + l,
-                    walk.local_stride(), length, where);
+            f(global.data_handle() + g, walk.global_stride(), local.data_handle() + l,
+              walk.local_stride(), length, where);
           });
           end_of_copies(where);
         });

@@ -20,7 +20,7 @@ namespace detail {
 /// Checks the arguments of a scatter and walks it.
 template <class T, class Local, class Global, class F>
 void scatter_with(const char* verb, const Local& local, const selection& chosen, Global&& global,
-                  F&& stretch) {
+                  F&& write) {
   using read = convertible_element_t<T, Local, Global>;
   using written = convertible_element_t<T, Global, Local>;
   const tensor_view<const read> from = source<read>(local);
@@ -34,8 +34,8 @@ void scatter_with(const char* verb, const Local& local, const selection& chosen,
   const placement where = placement_of(from.size(), sizeof(written));
   const float_mode mode;
   walk.for_each([&](std::int64_t g, std::int64_t l, std::int64_t length) {
-    stretch(from.data_handle() + l, walk.local_stride(), to.data_handle() + g, walk.global_stride(),
-            length, where);
+    write(from.data_handle() + l, walk.local_stride(), to.data_handle() + g, walk.global_stride(),
+          length, where);
   });
   end_of_copies(where);
 }
@@ -52,7 +52,7 @@ void scatter_with(const char* verb, const Local& local, const selection& chosen,
 ///           the two overlap in memory; nothing has been written then.
 /// Numerics  As slice.
 /// Cost      Reads and writes each selected element once.
-template <class T = void, class Local, class Global>
+template <class T = detail::deduced, class Local, class Global>
 void scatter(const Local& local, const selection& chosen, Global&& global) {
   detail::scatter_with<T>("scatter", local, chosen, std::forward<Global>(global),
                           [](auto* from, std::int64_t from_stride, auto* to, std::int64_t to_stride,
@@ -71,7 +71,7 @@ void scatter(const Local& local, const selection& chosen, Global&& global) {
 /// Numerics  One addition an element, in the element type; of half types, and where the two types
 ///           differ, the exact sum is rounded once to the global one.
 /// Cost      Reads two and writes one element for each selected one.
-template <class T = void, class Local, class Global>
+template <class T = detail::deduced, class Local, class Global>
 void scatter_add(const Local& local, const selection& chosen, Global&& global) {
   detail::scatter_with<T>(
       "scatter_add", local, chosen, std::forward<Global>(global),

@@ -26,7 +26,7 @@ namespace subfed::inline v0 {
 /// Numerics  Bits are copied; NaN payloads stay. Between different floating-point types elements are
 ///           rounded once, to nearest, ties to even.
 /// Cost      Reads and writes each selected element once.
-template <class T = void, class Global, class Local>
+template <class T = detail::deduced, class Global, class Local>
 void slice(const Global& global, const selection& chosen, Local&& local) {
   using read = detail::convertible_element_t<T, Global, Local>;
   using written = detail::convertible_element_t<T, Local, Global>;

@@ -13,6 +13,7 @@
 #include <subfed/describe.hpp>
 #include <subfed/dimension.hpp>
 #include <subfed/draw.hpp>
+#include <subfed/element_format.hpp>
 #include <subfed/error.hpp>
 #include <subfed/executor.hpp>
 #include <subfed/index_set.hpp>

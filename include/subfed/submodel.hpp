@@ -3,6 +3,7 @@
 #pragma once
 
 #include <subfed/capacity.hpp>
+#include <subfed/detail/internals.hpp>
 #include <subfed/detail/loop_nest.hpp>
 #include <subfed/detail/node_ranges.hpp>
 #include <subfed/index_set.hpp>
@@ -174,12 +175,6 @@ class submodel {
     out.plan_ = {};
     return out;
   }
-  /// For each tensor; empty without a plan. For the library's own use.
-  std::span<const detail::tensor_plan> plans() const noexcept {
-    if (plan_ == nullptr) return {};
-    return *plan_;
-  }
-
   /// The same model, the same nodes in the same order, taking part alike; origins may differ.
   bool same_nodes(const submodel& other) const {
     if (plan_ != nullptr && plan_ == other.plan_) return true;
@@ -187,6 +182,12 @@ class submodel {
   }
 
  private:
+  friend struct detail::internals;
+  /// For each tensor; empty without a plan.
+  std::span<const detail::tensor_plan> plans() const noexcept {
+    if (plan_ == nullptr) return {};
+    return *plan_;
+  }
   static void check_extent(const model::group_info& group, const index_set& nodes) {
     if (nodes.extent() == group.extent) return;
     detail::fail("subfed: submodel: the index set of group '" + group.name + "' has the extent " +

@@ -60,9 +60,9 @@ class tensor_view<Void> {
   requires(!std::is_void_v<T> && std::convertible_to<T*, element<std::remove_const_t<T>>*>)
       tensor_view(const tensor_view<T>& typed)
       : data_(typed.data_handle()),
-        format_(detail::format_of<std::remove_const_t<T>>()),
+        format_(format_of<std::remove_const_t<T>>()),
         rank_(typed.rank()) {
-    static_assert(detail::format_of<std::remove_const_t<T>>().kind != detail::number_kind::other,
+    static_assert(format_of<std::remove_const_t<T>>().kind != number_kind::other,
                   "subfed: tensor_view<void> knows no elements of this type");
     std::copy(typed.extents().begin(), typed.extents().end(), extents_);
     std::copy(typed.strides().begin(), typed.strides().end(), strides_);
@@ -103,7 +103,7 @@ class tensor_view<Void> {
   bool is_row_major() const noexcept { return detail::is_row_major(extents(), strides()); }
 
   /// What the elements are.
-  detail::element_format format() const noexcept { return format_; }
+  element_format format() const noexcept { return format_; }
   /// "float", "int64", ..
   std::string element_name() const { return detail::format_text(format_); }
 
@@ -134,7 +134,7 @@ class tensor_view<Void> {
   }
 
   Void* data_;
-  detail::element_format format_;
+  element_format format_;
   int rank_;
   std::int64_t extents_[max_rank]{};
   std::int64_t strides_[max_rank]{};

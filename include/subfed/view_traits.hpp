@@ -15,6 +15,7 @@ class tensor_view;
 ///   using element_type   the element type, or void where it is known at run time only
 ///   owns                 true when the object owns its elements: a temporary is then refused
 ///   view<T>(v)           tensor_view<T> of v (an lvalue, const or not)
+///   format(v)            element_format of v, where element_type is void
 ///
 /// Views can also be made by hand, without a specialisation: tensor_view(data, extents, strides).
 template <class V>

@@ -19,9 +19,9 @@
 namespace {
 
 using subfed::byte_tensor;
+using subfed::element_format;
+using subfed::number_kind;
 using subfed::tensor_view;
-using subfed::detail::element_format;
-using subfed::detail::number_kind;
 using support::message_of;
 
 constexpr element_format f32{number_kind::floating, 32};

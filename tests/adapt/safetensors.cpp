@@ -405,7 +405,7 @@ TEST_CASE("a tensor of another file is written row-major, wherever it was") {
   const std::string elements = file_bytes<float>({1, 2, 3, 4, 5, 6});
   alignas(8) std::byte memory[28];
   std::memcpy(memory + 1, elements.data(), 24);
-  const subfed::byte_tensor columns("the tensor", subfed::detail::format_of<float>(), {2, 3},
+  const subfed::byte_tensor columns("the tensor", subfed::format_of<float>(), {2, 3},
                                     subfed::byte_tensor::order::column_major, memory + 1);
   const auto bytes = write_safetensors({{"w", columns}});
   const safetensors_view view(bytes);

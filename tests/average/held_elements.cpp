@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <subfed/average/held_elements.hpp>
+#include <subfed/detail/internals.hpp>
 
 #include <support/checks.hpp>
 
@@ -56,9 +57,9 @@ TEST_CASE("nothing is held at first; equal are those of one model with the same 
   const held_elements full(s.net, all);
   CHECK(full.count() == 400);
   CHECK_FALSE(none == full);
-  for (std::int64_t n = 0; n < 100; ++n) none.add(1, n, 1, 1);
-  none.add(0, 0, 2, 150);
-  none.add(0, 1, 2, 150);
+  for (std::int64_t n = 0; n < 100; ++n) subfed::detail::internals::add(none, 1, n, 1, 1);
+  subfed::detail::internals::add(none, 0, 0, 2, 150);
+  subfed::detail::internals::add(none, 0, 1, 2, 150);
   CHECK(none == full);
   CHECK(held_elements().count() == 0);
 }

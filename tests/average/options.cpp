@@ -5,6 +5,7 @@
 #include <subfed/average/selective.hpp>
 #include <support/average_properties.hpp>
 
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -193,5 +194,30 @@ TEST_CASE("steps that are no finite number are refused") {
         -std::numeric_limits<double>::infinity()}) {
     CHECK(message_of([&] { combined({.step = step}); }) ==
           "subfed: average: the step is not finite");
+  }
+}
+
+TEST_CASE(
+    "divided by a cohort of which everyone holds an element, an old value that is no number goes") {
+  subfed::model net;
+  net.tensor("x", {net.group("g", 2)});
+  const subfed::submodel both(net, {subfed::index_set::full(2)});
+  const subfed::submodel first(net, {subfed::index_set::prefix(2, 1)});
+  const double a[] = {4, 2};
+  const double b[] = {8};
+  const std::vector<subfed::update<double>> updates{
+      {both, {subfed::tensor_view<const double>(a, {2})}, 1},
+      {first, {subfed::tensor_view<const double>(b, {1})}, 3}};
+  for (const double old :
+       {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
+    double at_once[] = {old, old};
+    double streamed[] = {old, old};
+    const average_options options{.divide_by = divisor::cohort};
+    support::at_once(net, updates, {{at_once, {2}}}, options);
+    support::streamed(net, updates, {{streamed, {2}}}, options);
+    for (const double* found : {at_once, streamed}) {
+      CHECK(found[0] == 7);
+      CHECK_FALSE(std::isfinite(found[1]));  // the client that lacks it stands for the old value
+    }
   }
 }

@@ -7,6 +7,7 @@
 // bad 5: subfed: not a tensor that subfed knows
 // bad 6: subfed: the element type is known at run time only
 // bad 7: subfed: the destination is const
+// bad 8: subfed: one tensor is not of mixed types
 #include <subfed/scatter.hpp>
 #include <subfed/slice.hpp>
 
@@ -67,6 +68,8 @@ void use(const owner& global, owner& local, const untyped& unknown) {
   subfed::slice(unknown, chosen, untyped());
 #elif SUBFED_BAD == 7
   subfed::scatter_add(local, chosen, reads);
+#elif SUBFED_BAD == 8
+  subfed::slice<void>(reads, chosen, writes);
 #else
   subfed::slice(global, chosen, local);
   subfed::slice(reads, chosen, writes);

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-using subfed::assignment;
 using subfed::capacity;
+using subfed::capacity_assignment;
 using subfed::capacity_mix;
 using subfed::cohort_member;
 using subfed::cohort_model;
@@ -90,7 +90,7 @@ TEST_CASE("redrawn classes, members and dropouts are as frequent as they should 
   const cohort_model model({.clients = 40,
                             .participation = 0.25,
                             .mix = capacity_mix::income(),
-                            .capacities = assignment::redrawn,
+                            .capacities = capacity_assignment::redrawn,
                             .dropout = 0.2,
                             .seed = 11});
   std::vector<double> by_client(40, 0), by_class(5, 0);
@@ -133,7 +133,7 @@ TEST_CASE("a cohort is asked for as many rounds as it is to stay, and drops out 
   const cohort_model redrawn({.participation = 0.5,
                               .cohort_rounds = 2,
                               .mix = capacity_mix::uniform(),
-                              .capacities = assignment::redrawn,
+                              .capacities = capacity_assignment::redrawn,
                               .seed = 4});
   CHECK(redrawn.members(0) != redrawn.members(1));  // other capacities
 }

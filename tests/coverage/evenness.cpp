@@ -112,3 +112,10 @@ TEST_CASE("more items than 64 bits count are refused") {
         }) == "subfed: evenness: more than 2^63 - 1 items");
   CHECK(subfed::evenness_of(subfed::count_histogram{{0, most}, {1, 0}}).items == most);
 }
+
+TEST_CASE("rounding takes no Gini coefficient below 0") {
+  const auto e = subfed::evenness_of(
+      subfed::count_histogram{{82, 82}, {7089336938131489493, 7089336938131513954}});
+  CHECK(e.gini >= 0);
+  CHECK(e.gini < 1e-15);
+}

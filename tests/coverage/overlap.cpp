@@ -84,7 +84,7 @@ TEST_CASE("what stays with its client is shared by nobody") {
   CHECK(shared_parameters(all, submodel(net, {index_set(4, {2, 0})})) == 2 * 3 + 2);
 }
 
-TEST_CASE("stretches that touch are one: a full window that wraps is the full set") {
+TEST_CASE("runs that touch are one: a full window that wraps is the full set") {
   using subfed::detail::node_ranges;
   using subfed::detail::ranges_of;
   CHECK(ranges_of(index_set::window(8, 3, 8).runs()) == node_ranges{{0, 8}});

@@ -215,7 +215,7 @@ TEST_CASE("rolling and static sets of mixed capacities hold every node as often 
   spread.client_phase = 7;
   spread.phase = 2;
   subfed::rolling overlapping;
-  overlapping.overlap = 0.5;
+  overlapping.window_overlap = 0.5;
   std::vector<subfed::held_window> windows[4];
   for (std::int64_t c = 0; c < 4; ++c) {
     windows[0].push_back({kept[c], -3, 0});

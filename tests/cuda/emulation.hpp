@@ -21,7 +21,7 @@ enum class order { forwards, backwards };
 /// The image in memory of its own, as aligned as on a device.
 class uploaded {
  public:
-  explicit uploaded(const kernels::image& from) : blocks_(from.size() / sizeof(block)) {
+  explicit uploaded(const kernels::packed_arrays& from) : blocks_(from.size() / sizeof(block)) {
     if (from.size() != 0) std::memcpy(static_cast<void*>(blocks_.data()), from.data(), from.size());
   }
   const std::byte* data() const {
@@ -45,7 +45,8 @@ void every_thread(std::int64_t blocks, order by, F&& f) {
 }
 
 template <class From, class To, class Operation>
-void launch(kernels::copy_call call, const kernels::image& bytes, Operation operation, order by) {
+void launch(kernels::copy_call call, const kernels::packed_arrays& bytes, Operation operation,
+            order by) {
   const uploaded image(bytes);
   call.image = image.data();
   every_thread(call.blocks, by, [&](std::int64_t block, int thread) {
@@ -54,7 +55,8 @@ void launch(kernels::copy_call call, const kernels::image& bytes, Operation oper
 }
 
 template <class E>
-kernels::average_counts launch(kernels::average_call call, const kernels::image& bytes, order by) {
+kernels::average_counts launch(kernels::average_call call, const kernels::packed_arrays& bytes,
+                               order by) {
   const uploaded image(bytes);
   call.image = image.data();
   kernels::average_counts out;
@@ -68,7 +70,7 @@ kernels::average_counts launch(kernels::average_call call, const kernels::image&
 
 /// Jobs of a plan that use wide packs.
 template <class Job>
-std::int64_t wide_jobs(const kernels::image& bytes, std::int64_t jobs, std::int64_t count) {
+std::int64_t wide_jobs(const kernels::packed_arrays& bytes, std::int64_t jobs, std::int64_t count) {
   const uploaded image(bytes);
   std::int64_t out = 0;
   for (std::int64_t j = 0; j < count; ++j) {

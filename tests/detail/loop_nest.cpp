@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What slice and scatter do not show: how long the stretches are.
+// What slice and scatter do not show: how long the runs are.
 #include <doctest/doctest.h>
 #include <subfed/detail/loop_nest.hpp>
 #include <support/checks.hpp>
@@ -22,9 +22,9 @@ using support::extents_type;
 
 namespace {
 
-/// Lengths of the stretches of a selection of two tensors.
-std::vector<std::int64_t> stretches(const selection& chosen, const support::layout& global,
-                                    const support::layout& local) {
+/// Lengths of the runs of a selection of two tensors.
+std::vector<std::int64_t> runs(const selection& chosen, const support::layout& global,
+                               const support::layout& local) {
   float element = 0;
   const loop_nest walk(chosen, tensor_view<float>(&element, global.extents, global.strides),
                        tensor_view<float>(&element, local.extents, local.strides));
@@ -33,54 +33,52 @@ std::vector<std::int64_t> stretches(const selection& chosen, const support::layo
   return out;
 }
 
-std::vector<std::int64_t> row_major_stretches(const selection& chosen) {
-  return stretches(chosen, support::row_major(chosen.global_extents()),
-                   support::row_major(chosen.local_extents()));
+std::vector<std::int64_t> row_major_runs(const selection& chosen) {
+  return runs(chosen, support::row_major(chosen.global_extents()),
+              support::row_major(chosen.local_extents()));
 }
 
 using lengths = std::vector<std::int64_t>;
 
 }  // namespace
 
-TEST_CASE("whole dimensions behind a selected one make one stretch a run") {
+TEST_CASE("whole dimensions behind a selected one make one run of elements a run of nodes") {
   const index_set whole3 = index_set::full(3);
-  CHECK(row_major_stretches({index_set::full(4), index_set::full(5), whole3}) == lengths{60});
-  CHECK(row_major_stretches({index_set::prefix(8, 2), index_set::full(5), whole3, whole3}) ==
+  CHECK(row_major_runs({index_set::full(4), index_set::full(5), whole3}) == lengths{60});
+  CHECK(row_major_runs({index_set::prefix(8, 2), index_set::full(5), whole3, whole3}) ==
         lengths{90});
-  CHECK(row_major_stretches({index_set::window(8, 6, 4), index_set::full(5)}) == lengths{10, 10});
-  CHECK(row_major_stretches({index_set::full(2), index_set::window(4, 3, 2), whole3}) ==
+  CHECK(row_major_runs({index_set::window(8, 6, 4), index_set::full(5)}) == lengths{10, 10});
+  CHECK(row_major_runs({index_set::full(2), index_set::window(4, 3, 2), whole3}) ==
         lengths{3, 3, 3, 3});
-  CHECK(row_major_stretches({index_set::prefix(4, 2), index_set::prefix(4, 2), whole3, whole3}) ==
+  CHECK(row_major_runs({index_set::prefix(4, 2), index_set::prefix(4, 2), whole3, whole3}) ==
         lengths{18, 18});
-  CHECK(row_major_stretches({index_set(5, {4, 2, 3})}) == lengths{1, 2});
+  CHECK(row_major_runs({index_set(5, {4, 2, 3})}) == lengths{1, 2});
 }
 
 TEST_CASE("a column-major tensor is walked along its columns") {
   const selection chosen{index_set::prefix(6, 4), index_set::full(5)};
-  CHECK(stretches(chosen, support::column_major({6, 5}), support::column_major({4, 5})) ==
+  CHECK(runs(chosen, support::column_major({6, 5}), support::column_major({4, 5})) ==
         lengths{4, 4, 4, 4, 4});
   const selection columns{index_set::full(6), index_set::prefix(5, 3)};
-  CHECK(stretches(columns, support::column_major({6, 5}), support::column_major({6, 3})) ==
-        lengths{18});
+  CHECK(runs(columns, support::column_major({6, 5}), support::column_major({6, 3})) == lengths{18});
 }
 
-TEST_CASE("gaps in either tensor end a stretch") {
+TEST_CASE("gaps in either tensor end a run") {
   const selection all{index_set::full(3), index_set::full(4)};
   const support::layout packed = support::row_major({3, 4});
   const support::layout gaps = support::make_layout({3, 4}, {0, 1}, {2, 1}, {1, 1});
-  CHECK(stretches(all, packed, packed) == lengths{12});
-  CHECK(stretches(all, packed, gaps) == lengths{4, 4, 4});
-  CHECK(stretches(all, gaps, packed) == lengths{4, 4, 4});
-  CHECK(stretches(all, gaps, gaps) == lengths{4, 4, 4});
+  CHECK(runs(all, packed, packed) == lengths{12});
+  CHECK(runs(all, packed, gaps) == lengths{4, 4, 4});
+  CHECK(runs(all, gaps, packed) == lengths{4, 4, 4});
+  CHECK(runs(all, gaps, gaps) == lengths{4, 4, 4});
 }
 
 TEST_CASE("dimensions of one node need no loop, an empty selection no call") {
-  CHECK(row_major_stretches({}) == lengths{1});
-  CHECK(row_major_stretches({index_set(5, {3}), index_set(4, {1}), index_set::full(3)}) ==
-        lengths{3});
-  CHECK(row_major_stretches({index_set(5, {3}), index_set(4, {1})}) == lengths{1});
-  CHECK(row_major_stretches({index_set(5, {}), index_set::full(4)}) == lengths{});
-  CHECK(row_major_stretches({index_set::full(5), index_set()}) == lengths{});
+  CHECK(row_major_runs({}) == lengths{1});
+  CHECK(row_major_runs({index_set(5, {3}), index_set(4, {1}), index_set::full(3)}) == lengths{3});
+  CHECK(row_major_runs({index_set(5, {3}), index_set(4, {1})}) == lengths{1});
+  CHECK(row_major_runs({index_set(5, {}), index_set::full(4)}) == lengths{});
+  CHECK(row_major_runs({index_set::full(5), index_set()}) == lengths{});
 }
 
 TEST_CASE("every pair is visited once, by tensors and by the shape of a packed global tensor") {

@@ -62,7 +62,7 @@ const fuzz::registered schemes("schemes", [](fuzz::bytes bytes) {
   };
   if (kind == 0) {
     subfed::rolling window;
-    if (in.below(2) == 1) window.overlap = in.real();
+    if (in.below(2) == 1) window.window_overlap = in.real();
     window.step = in.number();
     if (in.below(2) == 1) window.walk = subfed::direction::backward;
     window.phase = in.number();

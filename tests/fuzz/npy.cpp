@@ -16,7 +16,7 @@ const fuzz::registered npy("npy", [](fuzz::bytes bytes) {
   const subfed::byte_tensor array = subfed::npy_view(bytes);
   subfed::detail::with_format(array.format(), [&]<class T>() {
     const auto copy = subfed::aligned_copy<T>(array);
-    if constexpr (subfed::detail::format_of<T>().kind != subfed::detail::number_kind::brain) {
+    if constexpr (subfed::format_of<T>().kind != subfed::number_kind::brain) {
       const std::vector<std::byte> written = subfed::npy_bytes(copy);
       const subfed::byte_tensor again = subfed::npy_view(written);
       fuzz::expect(fuzz::same(again, copy));

@@ -27,7 +27,7 @@ void check_population(fuzz::input& in) {
   options.cohort_rounds = in.number();
   options.dropout = in.below(2) == 0 ? 0 : in.real();
   options.seed = in.word();
-  if (in.below(2) == 0) options.capacities = subfed::assignment::redrawn;
+  if (in.below(2) == 0) options.capacities = subfed::capacity_assignment::redrawn;
   options.mix.classes.resize(static_cast<std::size_t>(in.below(5)));
   for (auto& c : options.mix.classes) c = {subfed::capacity(1.0), in.real()};
   const subfed::cohort_model population(options);

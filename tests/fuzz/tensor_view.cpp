@@ -68,7 +68,7 @@ const fuzz::registered tensor_view("tensor_view", [](fuzz::bytes bytes) {
   if (!is_small(b)) return;
   bool meet = false;
   for (const std::int64_t o : offsets_of(b)) meet = meet || places.contains(o);
-  fuzz::expect(subfed::detail::overlap(a, b) == meet);
+  fuzz::expect(subfed::detail::overlap_in_memory(a, b) == meet);
 });
 
 }  // namespace

@@ -260,7 +260,7 @@ void schemes(digest& out) {
                                .capacity = random.within(0.001, 0.99)};
     out.set(subfed::rolling{}(where));
     out.set(subfed::rolling::released()(where));
-    out.set(subfed::rolling{.overlap = random.unit()}(where));
+    out.set(subfed::rolling{.window_overlap = random.unit()}(where));
     out.set(subfed::rolling{.step = -3, .phase = 5, .client_phase = 1000003}(where));
     for (const seed_policy& seeds : {seed_policy::per_client_and_round(), seed_policy::per_client(),
                                      seed_policy::pool(5), seed_policy::shared(3)}) {

@@ -109,13 +109,14 @@ TEST_CASE("windows agree with the golden values") {
     CAPTURE(row.client_phase);
     CAPTURE(row.where.round);
     CAPTURE(row.where.extent);
-    const rolling which{.step = row.step,
-                        .overlap = row.overlap < 0 ? std::nullopt : std::optional(row.overlap),
-                        .walk = row.walk,
-                        .round_to = row.round_to,
-                        .minimum = row.minimum,
-                        .phase = row.phase,
-                        .client_phase = row.client_phase};
+    const rolling which{
+        .step = row.step,
+        .window_overlap = row.overlap < 0 ? std::nullopt : std::optional(row.overlap),
+        .walk = row.walk,
+        .round_to = row.round_to,
+        .minimum = row.minimum,
+        .phase = row.phase,
+        .client_phase = row.client_phase};
     CHECK(support::spelled(which(row.where)) == row.nodes);
   }
 }
@@ -169,7 +170,7 @@ TEST_CASE("any K rounds in a row hold every node exactly L times") {
 TEST_CASE("the overlap says how far a window moves") {
   // [Rolex, A.4]: 1 + floor(beta (1 - r) K) nodes a round.
   const auto step = [](double overlap, std::int64_t extent, const subfed::capacity& share) {
-    return rolling{.overlap = overlap}(at(1, extent, share))[0];
+    return rolling{.window_overlap = overlap}(at(1, extent, share))[0];
   };
   CHECK(step(1, 8, 0.5) == 1);
   CHECK(step(0.75, 8, 0.5) == 2);
@@ -205,16 +206,16 @@ TEST_CASE("numbers of 64 bits neither overflow nor lose their lower half") {
 TEST_CASE("a group of no nodes has one window, the empty one") {
   CHECK(rolling{}(at(3, 0, 0.5)) == index_set());
   CHECK(rolling::released()(at(3, 0, 0.5)) == index_set());
-  CHECK(rolling{.overlap = 0.5}(at(3, 0, 0.5)) == index_set());
+  CHECK(rolling{.window_overlap = 0.5}(at(3, 0, 0.5)) == index_set());
   CHECK(rolling{.minimum = 0}(at(3, 4, 0.1)) == index_set(4, {}));
 }
 
 TEST_CASE("an overlap outside [0, 1] is refused") {
-  CHECK(message_of([] { rolling{.overlap = 1.5}(at(0, 8, 0.5)); }) ==
+  CHECK(message_of([] { rolling{.window_overlap = 1.5}(at(0, 8, 0.5)); }) ==
         "subfed: rolling: the overlap 1.5 is outside [0, 1]");
-  CHECK(message_of([] { rolling{.overlap = -0.25}(at(0, 8, 0.5)); }) ==
+  CHECK(message_of([] { rolling{.window_overlap = -0.25}(at(0, 8, 0.5)); }) ==
         "subfed: rolling: the overlap -0.25 is outside [0, 1]");
-  CHECK(message_of([] { rolling{.overlap = std::nan("")}(at(0, 8, 0.5)); }) ==
+  CHECK(message_of([] { rolling{.window_overlap = std::nan("")}(at(0, 8, 0.5)); }) ==
         "subfed: rolling: the overlap NaN is outside [0, 1]");
   CHECK(message_of([] { rolling{.minimum = -1}(at(0, 8, 0.5)); }) ==
         "subfed: capacity: extent 8 and minimum -1 must not be negative");
@@ -222,7 +223,7 @@ TEST_CASE("an overlap outside [0, 1] is refused") {
 
 TEST_CASE("a step of all nodes and one more is a step of one, in the largest group too") {
   const std::int64_t most = std::numeric_limits<std::int64_t>::max();
-  const rolling whole{.overlap = 1e-300};
+  const rolling whole{.window_overlap = 1e-300};
   for (const std::int64_t extent : {std::int64_t{1}, std::int64_t{7}, most}) {
     for (const std::uint64_t round : {std::uint64_t{0}, std::uint64_t{3}}) {
       const auto first = static_cast<std::int64_t>(round % static_cast<std::uint64_t>(extent));

@@ -30,7 +30,7 @@ TEST_CASE("defaults are the income mix on 512 nodes") {
   CHECK(o.schemes.size() == 3);
   CHECK(o.class_names.size() == 5);
   CHECK(o.cohort.clients == 100);
-  CHECK(o.cohort.capacities == subfed::assignment::fixed);
+  CHECK(o.cohort.capacities == subfed::capacity_assignment::fixed);
   CHECK_FALSE(o.parameters);
 }
 
@@ -42,7 +42,7 @@ TEST_CASE("models, mixes and schemes are read") {
   CHECK(o.on.net[o.on.widest].extent == 512);
   CHECK(o.cohort.mix.classes[1].capacity.value() == 1.0 / 16);
   CHECK(o.cohort.mix.classes[1].share == 0.75);
-  CHECK(o.cohort.capacities == subfed::assignment::redrawn);
+  CHECK(o.cohort.capacities == subfed::capacity_assignment::redrawn);
   CHECK(o.schemes[0].step == 4);
   CHECK(o.schemes[1].known == coverage_tool::law::unknown);
   CHECK(o.parameters);

@@ -24,7 +24,7 @@ options setting(const char* scheme, std::vector<std::int64_t> widths) {
   o.schemes = {parse_scheme(scheme)};
   o.cohort.clients = 30;
   o.cohort.participation = 0.1;
-  o.cohort.capacities = subfed::assignment::redrawn;
+  o.cohort.capacities = subfed::capacity_assignment::redrawn;
   o.cohort.seed = 20;
   o.rounds = 8;
   o.times = 1;
@@ -117,7 +117,7 @@ TEST_CASE("where nothing is known nothing is claimed, and static small clients n
   o.schemes = {parse_scheme("static")};
   CHECK(coverage_tool::expect(o, o.schemes[0], 16).never_covered);
   o.schemes = {parse_scheme("random")};
-  o.cohort.capacities = subfed::assignment::fixed;
+  o.cohort.capacities = subfed::capacity_assignment::fixed;
   CHECK(coverage_tool::expect(o, o.schemes[0], 16).mean.has_value());
   CHECK_FALSE(coverage_tool::expect(o, o.schemes[0], 16).variance.has_value());
 }

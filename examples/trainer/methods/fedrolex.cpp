@@ -29,7 +29,7 @@ class fedrolex_method : public method {
   subfed::index_set nodes(const subfed::draw_request& where) const override {
     subfed::rolling window = subfed::rolling::paper();
     window.step = settings().window_step;
-    window.overlap = settings().overlap;
+    window.window_overlap = settings().overlap;
     return window(where);
   }
 };

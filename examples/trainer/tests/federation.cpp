@@ -119,7 +119,7 @@ std::vector<std::pair<std::string, trainer::options>> everything() {
     with_step.weights = trainer::weight_rule::updates;
     with_step.divide_by = subfed::divisor::cohort;
     with_step.server_step = 1.5;
-    with_step.cohort.capacities = subfed::assignment::redrawn;
+    with_step.cohort.capacities = subfed::capacity_assignment::redrawn;
     with_step.untied_skips = rule == trainer::server_rule::yogi;
     out.emplace_back("federated-dropout", with_step);
   }

@@ -171,7 +171,7 @@ TEST_CASE("the defaults are the protocol of the paper") {
   CHECK(o.cohort.clients == 100);
   CHECK(o.cohort.participation == 0.1);
   CHECK(o.cohort.mix.classes.size() == 5);
-  CHECK(o.cohort.capacities == subfed::assignment::fixed);
+  CHECK(o.cohort.capacities == subfed::capacity_assignment::fixed);
   CHECK(o.mix == "uniform");
   CHECK(o.labels == 2);
   CHECK_FALSE(o.dirichlet);
@@ -200,7 +200,7 @@ TEST_CASE("each option reaches its place") {
   CHECK(o.mix == "1:0.1,1/16:0.9");
   CHECK(o.cohort.mix.classes[1].capacity == subfed::capacity::ratio(1, 16));
   CHECK(o.cohort.mix.classes[1].share == 0.9);
-  CHECK(o.cohort.capacities == subfed::assignment::redrawn);
+  CHECK(o.cohort.capacities == subfed::capacity_assignment::redrawn);
   CHECK(o.server_scale == 1.25);
   CHECK(o.labels == 2);
   CHECK(o.dirichlet == 0.1);

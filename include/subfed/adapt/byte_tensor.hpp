@@ -31,7 +31,7 @@ class byte_tensor {
   enum class order { row_major, column_major };
 
   /// For readers of formats. `label` is how messages call the tensor; `data` has all its bytes.
-  byte_tensor(std::string label, detail::element_format format, std::vector<std::int64_t> extents,
+  byte_tensor(std::string label, element_format format, std::vector<std::int64_t> extents,
               order laid_out, const std::byte* data)
       : label_(std::move(label)),
         format_(format),
@@ -59,12 +59,12 @@ class byte_tensor {
   /// "float", "int64", "bfloat16" ..; of a type that subfed has not, the format's name for it.
   std::string element_type() const { return has_elements() ? detail::format_text(format_) : type_; }
   /// Whether there is a type that the elements can be read as.
-  bool has_elements() const noexcept { return format_.kind != detail::number_kind::other; }
+  bool has_elements() const noexcept { return format_.kind != number_kind::other; }
   /// Whether the elements are of type T: float, double, half, bfloat16, bool, any integer type, and
   /// the half types of other libraries.
   template <class T>
   bool holds() const noexcept {
-    return has_elements() && format_ == detail::format_of<T>();
+    return has_elements() && format_ == format_of<T>();
   }
   /// Whether the address suits elements of type T.
   template <class T>
@@ -86,7 +86,7 @@ class byte_tensor {
   void check() const {
     if (!has_elements()) {
       detail::fail("subfed: " + label_ + " has elements of type " + detail::quoted(type_) +
-                   ", expected " + detail::format_text(detail::format_of<T>()));
+                   ", expected " + detail::format_text(format_of<T>()));
     }
     detail::check_format<T>(label_, format_);
     if (rank() > max_rank) {
@@ -101,7 +101,7 @@ class byte_tensor {
     }
   }
   const std::string& label() const noexcept { return label_; }
-  detail::element_format format() const noexcept { return format_; }
+  element_format format() const noexcept { return format_; }
 
   /// Strides in elements.
   std::vector<std::int64_t> strides() const {
@@ -119,7 +119,7 @@ class byte_tensor {
 
  private:
   std::string label_;
-  detail::element_format format_ = {};
+  element_format format_ = {};
   std::string type_ = {};
   std::vector<std::int64_t> extents_;
   order order_ = order::row_major;
@@ -139,7 +139,7 @@ struct view_traits<byte_tensor> {
   using element_type = void;
   static constexpr bool owns = false;
 
-  static detail::element_format format(const byte_tensor& t) {
+  static element_format format(const byte_tensor& t) {
     if (!t.has_elements()) {
       detail::fail("subfed: " + t.label() + " has elements of type " +
                    detail::quoted(t.element_type()) + ", which are there as bytes only");
@@ -155,12 +155,11 @@ struct view_traits<byte_tensor> {
     if (!t.is_aligned<element>()) {
       detail::fail("subfed: " + t.label() + " lies at an address that is not a multiple of " +
                    std::to_string(alignof(element)) + ": take aligned_copy<" +
-                   detail::format_text(detail::format_of<element>()) + ">() of it");
+                   detail::format_text(format_of<element>()) + ">() of it");
     }
     if (!t.is_readable_in_place<element>()) {
       detail::fail("subfed: " + t.label() + " is little-endian, unlike this machine: take " +
-                   "aligned_copy<" + detail::format_text(detail::format_of<element>()) +
-                   ">() of it");
+                   "aligned_copy<" + detail::format_text(format_of<element>()) + ">() of it");
     }
     // An empty tensor may lie anywhere, and is not read.
     const auto* const data = t.size_bytes() == 0 ? nullptr : reinterpret_cast<T*>(t.data());

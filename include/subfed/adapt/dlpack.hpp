@@ -205,7 +205,7 @@ template <detail::dlpack_struct D>
 struct view_traits<D> {
   using element_type = void;
   static constexpr bool owns = false;
-  static detail::element_format format(const D& t) { return detail::format_of_dlpack(t); }
+  static element_format format(const D& t) { return detail::format_of_dlpack(t); }
   template <class T>
   static tensor_view<T> view(const D& t) {
     return detail::view_of_dlpack<T>(t);
@@ -220,7 +220,7 @@ template <detail::dlpack_managed M>
 struct view_traits<M> {
   using element_type = void;
   static constexpr bool owns = false;
-  static detail::element_format format(const M& m) { return detail::format_of_managed(m); }
+  static element_format format(const M& m) { return detail::format_of_managed(m); }
   template <class T>
   static tensor_view<T> view(const M& m) {
     return detail::view_of_managed<T>(m);
@@ -259,7 +259,7 @@ template <detail::dlpack_managed M>
 struct view_traits<dlpack_tensor<M>> {
   using element_type = void;
   static constexpr bool owns = true;
-  static detail::element_format format(const dlpack_tensor<M>& t) {
+  static element_format format(const dlpack_tensor<M>& t) {
     return detail::format_of_managed(t.get());
   }
   template <class T>
@@ -278,8 +278,8 @@ struct view_traits<dlpack_tensor<M>> {
 template <detail::dlpack_managed Managed, class T, std::movable Owner>
 dlpack_tensor<Managed> export_dlpack(const tensor_view<T>& view, Owner owner) {
   using element = std::remove_const_t<T>;
-  constexpr detail::element_format format = detail::format_of<element>();
-  static_assert(format.kind != detail::number_kind::other,
+  constexpr element_format format = format_of<element>();
+  static_assert(format.kind != number_kind::other,
                 "subfed: DLPack has no code for this element type");
   static_assert(
       detail::dlpack_versioned<Managed> || !std::is_const_v<T>,

@@ -252,12 +252,11 @@ byte_tensor npy_view(Bytes&& file) {
 /// Cost    One allocation; reads and writes each element once.
 template <class Bytes = std::vector<std::byte>, class V>
 Bytes npy_bytes(const V& tensor) {
-  using element = detail::element_of_call_t<void, V>;
-  constexpr detail::element_format format = detail::format_of<element>();
-  static_assert(format.kind != detail::number_kind::brain,
+  using element = detail::element_of_call_t<detail::deduced, V>;
+  constexpr element_format format = format_of<element>();
+  static_assert(format.kind != number_kind::brain,
                 "subfed: npy has no code for bfloat16: convert to float first");
-  static_assert(format.kind != detail::number_kind::other,
-                "subfed: npy has no code for this element type");
+  static_assert(format.kind != number_kind::other, "subfed: npy has no code for this element type");
   const detail::erased_view view(detail::source<element>(tensor));
   std::string shape = detail::shape_text(view.extents);
   std::string header = "{'descr': '" + detail::npy_code(format) +

@@ -147,7 +147,7 @@ class safetensors_view {
   struct draft {
     std::string name;
     std::string dtype = {};
-    detail::element_format format = {};
+    element_format format = {};
     std::vector<std::int64_t> extents = {};
     std::int64_t begin = 0;
     std::int64_t end = 0;
@@ -195,7 +195,7 @@ class safetensors_view {
   static byte_tensor tensor_of(draft& d, const std::byte* data) {
     std::string label = "the safetensors tensor ";
     label += detail::quoted(d.name);
-    if (d.format.kind == detail::number_kind::other) {
+    if (d.format.kind == number_kind::other) {
       return {std::move(label), std::move(d.dtype), std::move(d.extents), d.end - d.begin, data};
     }
     return {std::move(label), d.format, std::move(d.extents), byte_tensor::order::row_major, data};
@@ -259,7 +259,7 @@ class safetensors_view {
     if (detail::bytes_of_bits(d.extents, d.format.bits, needed) && needed == d.end - d.begin) {
       return;
     }
-    const bool other = d.format.kind == detail::number_kind::other;
+    const bool other = d.format.kind == number_kind::other;
     detail::refuse_safetensors("the tensor " + detail::quoted(d.name) + " of shape " +
                                    detail::shape_text(d.extents) + " and type " +
                                    (other ? d.dtype : detail::format_text(d.format)) +
@@ -308,9 +308,10 @@ class named_view {
   template <viewable V>
   requires(borrowed<V> && !std::same_as<std::remove_cvref_t<V>, byte_tensor>)
       named_view(std::string name, V&& tensor)
-      : name_(std::move(name)), view_(detail::source<detail::element_of_call_t<void, V>>(tensor)) {
-    using element = detail::element_of_call_t<void, V>;
-    static_assert(detail::format_of<element>().kind != detail::number_kind::other,
+      : name_(std::move(name)),
+        view_(detail::source<detail::element_of_call_t<detail::deduced, V>>(tensor)) {
+    using element = detail::element_of_call_t<detail::deduced, V>;
+    static_assert(format_of<element>().kind != number_kind::other,
                   "subfed: safetensors has no name for this element type");
     dtype_ = detail::safetensors_name(view_.format);
     extents_ = view_.extents;

@@ -111,10 +111,10 @@ struct view_traits<V> {
   using element_type = void;
   static constexpr bool owns = true;  // a handle; the last one frees the elements
 
-  static detail::element_format format(const V& t) {
+  static element_format format(const V& t) {
     if (!t.defined()) detail::refuse_torch("is undefined");
-    const detail::element_format found = detail::torch_format(t);
-    if (found.kind == detail::number_kind::other) {
+    const element_format found = detail::torch_format(t);
+    if (found.kind == number_kind::other) {
       const auto name = t.dtype().name();
       detail::refuse_torch("has elements of type " + std::string(name.data(), name.size()) +
                            ", which subfed does not know");

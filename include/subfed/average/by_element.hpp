@@ -10,6 +10,7 @@
 #include <subfed/average/options.hpp>
 #include <subfed/detail/arithmetic.hpp>
 #include <subfed/detail/float_mode.hpp>
+#include <subfed/detail/internals.hpp>
 #include <subfed/detail/memory_overlap.hpp>
 #include <subfed/detail/memory_size.hpp>
 #include <subfed/detail/model_checks.hpp>
@@ -138,7 +139,7 @@ class element_weighted_average {
     held_elements out(net_);
     for (std::size_t t = 0; t < weights_.size(); ++t) {
       for (std::size_t i = 0; i < weights_[t].size(); ++i) {
-        if (weights_[t][i] > 0) out.add(t, static_cast<std::int64_t>(i), 1, 1);
+        if (weights_[t][i] > 0) detail::internals::add(out, t, static_cast<std::int64_t>(i), 1, 1);
       }
     }
     return out;

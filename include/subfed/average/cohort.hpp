@@ -8,6 +8,7 @@
 #include <subfed/average/held_elements.hpp>
 #include <subfed/average/options.hpp>
 #include <subfed/detail/float_mode.hpp>
+#include <subfed/detail/internals.hpp>
 #include <subfed/detail/loop_nest.hpp>
 #include <subfed/detail/memory_overlap.hpp>
 #include <subfed/detail/tensor_checks.hpp>
@@ -50,17 +51,18 @@ held_elements held_by_members(const model& net, const std::vector<member<U>>& me
     for (const member<U>& m : members) {
       with_type((*m.tensors)[t], [&]<class E>(const tensor_view<const E>& tensor) {
         if constexpr (!averageable<E>) {
-          if (!keeps) out.add(*m.sub, t);
+          if (!keeps) detail::internals::add(out, *m.sub, t);
         } else if (options.on_non_finite == non_finite::skip_element) {
           const loop_nest walk((*m.sub)[tensor_id(t)], net.tensors()[t].extents, tensor);
           walk.for_each([&](std::int64_t g, std::int64_t l, std::int64_t length) {
             for (std::int64_t i = 0; i < length; ++i) {
               const E x = tensor.data_handle()[l + i * walk.local_stride()];
-              if (scalar_traits<E>::is_finite(x)) out.add(t, g + i * walk.global_stride(), 1, 1);
+              if (scalar_traits<E>::is_finite(x))
+                detail::internals::add(out, t, g + i * walk.global_stride(), 1, 1);
             }
           });
         } else if (before == nullptr || !before->same_nodes(*m.sub)) {
-          out.add(*m.sub, t);
+          detail::internals::add(out, *m.sub, t);
           before = m.sub;
         }
       });

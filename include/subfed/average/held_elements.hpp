@@ -2,6 +2,7 @@
 /// Which elements of a model's tensors were held by a client that took part in an average.
 #pragma once
 
+#include <subfed/detail/internals.hpp>
 #include <subfed/detail/loop_nest.hpp>
 #include <subfed/error.hpp>
 #include <subfed/model.hpp>
@@ -88,7 +89,10 @@ class held_elements {
 
   friend bool operator==(const held_elements&, const held_elements&) = default;
 
-  /// For the library's own use: elements first + i stride of tensor number t, i = 0 .. length-1.
+ private:
+  friend struct detail::internals;
+
+  /// Elements first + i stride of tensor number t, i = 0 .. length-1.
   void add(std::size_t t, std::int64_t first, std::int64_t stride, std::int64_t length) noexcept {
     std::vector<std::uint64_t>& words = bits_[t].words;
     auto i = static_cast<std::size_t>(first);
@@ -106,7 +110,7 @@ class held_elements {
       left -= here;
     }
   }
-  /// For the library's own use: all that a submodel holds of tensor number t.
+  /// All that a submodel holds of tensor number t.
   void add(const submodel& sub, std::size_t t) {
     const detail::loop_nest walk(sub[tensor_id(t)]);
     walk.for_each([&](std::int64_t g, std::int64_t, std::int64_t length) {
@@ -114,7 +118,6 @@ class held_elements {
     });
   }
 
- private:
   struct of_tensor {
     std::size_t elements;
     std::vector<std::uint64_t> words;

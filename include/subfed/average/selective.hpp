@@ -13,6 +13,7 @@
 #include <subfed/average/held_elements.hpp>
 #include <subfed/average/options.hpp>
 #include <subfed/detail/float_mode.hpp>
+#include <subfed/detail/internals.hpp>
 #include <subfed/detail/memory_overlap.hpp>
 #include <subfed/detail/memory_size.hpp>
 #include <subfed/detail/tensor_checks.hpp>
@@ -242,14 +243,14 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
     held_elements out(model_);
     for (std::size_t t = 0; t < state_.size(); ++t) {
       const detail::tensor_sums& own = state_[t];
-      const auto add = [&](std::int64_t i) { out.add(t, i, 1, 1); };
+      const auto add = [&](std::int64_t i) { detail::internals::add(out, t, i, 1, 1); };
       own.integers.for_each_held(add);
       own.counters.for_each_held(add);
       for (std::size_t i = 0; i < own.weights.size(); ++i) {
         if (own.weights[i] > 0) add(static_cast<std::int64_t>(i));
       }
       if (own.sums.empty() || !own.weights.empty()) continue;
-      for (const auto& e : holders_.entries()) out.add(e.sub, t);
+      for (const auto& e : holders_.entries()) detail::internals::add(out, e.sub, t);
     }
     return out;
   }
@@ -277,7 +278,7 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
  private:
   /// Nothing for a typed view of numbers that are averaged: they go with all others.
   template <class V>
-  static std::optional<detail::element_format> format_of(const tensor_view<V>& view) {
+  static std::optional<element_format> format_of(const tensor_view<V>& view) {
     if constexpr (std::is_void_v<V>) {
       return view.format();
     } else {
@@ -285,7 +286,7 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
     }
   }
 
-  void check_format(std::size_t t, std::optional<detail::element_format> found) const {
+  void check_format(std::size_t t, std::optional<element_format> found) const {
     const std::string& name = model_.tensors()[t].name;
     const auto refuse = [&](const std::string& expected) {
       detail::fail("subfed: average: tensor '" + name + "' has elements of type " +

@@ -62,7 +62,7 @@ struct capacity_mix {
 };
 
 /// Whether a client keeps its capacity for the whole run, or draws another in every round.
-enum class assignment { fixed, redrawn };
+enum class capacity_assignment { fixed, redrawn };
 
 struct cohort_options {
   std::int64_t clients = 100;
@@ -74,7 +74,7 @@ struct cohort_options {
   capacity_mix mix = {};
   /// fixed: the classes get shares of the clients that are exact but for rounding, dealt out at
   /// random. redrawn: every client draws its class in every round.
-  assignment capacities = assignment::fixed;
+  capacity_assignment capacities = capacity_assignment::fixed;
   /// Probability that a client that is asked does not answer, each on its own.
   double dropout = 0;
   std::uint64_t seed = 0;
@@ -123,7 +123,8 @@ class cohort_model {
                    std::to_string(options_.clients) + " clients");
     }
     settle_shares();
-    if (options_.capacities == assignment::fixed && options_.mix.classes.size() > 1) deal_classes();
+    if (options_.capacities == capacity_assignment::fixed && options_.mix.classes.size() > 1)
+      deal_classes();
   }
 
   const cohort_options& options() const noexcept { return options_; }
@@ -150,7 +151,7 @@ class cohort_model {
                    {.client = client});
     }
     if (shares_.size() == 1) return 0;
-    if (options_.capacities == assignment::fixed) {
+    if (options_.capacities == capacity_assignment::fixed) {
       return dealt_[static_cast<std::size_t>(client)];
     }
     random_stream stream(options_.seed, round, client, "subfed cohort capacity");

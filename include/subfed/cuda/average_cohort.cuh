@@ -13,6 +13,7 @@
 #include <subfed/cuda/on_device.cuh>
 #include <subfed/cuda/slice.cuh>
 #include <subfed/cuda/workspace.cuh>
+#include <subfed/detail/internals.hpp>
 #include <subfed/model.hpp>
 #include <subfed/tensor_views.hpp>
 
@@ -49,10 +50,12 @@ template <class E>
 class average {
  public:
   /// Bytes of a workspace that the plan takes.
-  std::size_t bytes() const noexcept { return image_.size(); }
+  std::size_t bytes() const noexcept { return packed_.size(); }
 
   /// Copies the plan to the device, in the order of the stream. Throws  as copies::upload.
-  void upload(workspace& memory, cudaStream_t stream) { place_ = memory.upload(image_, stream); }
+  void upload(workspace& memory, cudaStream_t stream) {
+    place_ = subfed::detail::internals::upload(memory, packed_, stream);
+  }
 
   /// Starts the average, in the order of the stream. May be captured in a graph.
   ///
@@ -64,7 +67,7 @@ class average {
                   "cudaMemsetAsync");
     if (call_.blocks == 0) return;
     detail::average_call call = call_;
-    call.image = place_.data;
+    call.packed = place_.data;
     auto* counted = static_cast<unsigned long long*>(counts());
     void* arguments[] = {&call, &counted};
     detail::check(cudaLaunchKernel(reinterpret_cast<const void*>(&detail::average_kernel<E>),
@@ -90,17 +93,17 @@ class average {
     return out;
   }
 
-  /// For the library's own use.
+ private:
+  friend struct subfed::detail::internals;
   average(const detail::average_plan<E>& plan, const average_report& report)
-      : call_(plan.call()), image_(plan.bytes()), elements_(plan.elements()), report_(report) {
-    counts_at_ = image_.append(std::vector<std::uint64_t>{0, 0});
+      : call_(plan.call()), packed_(plan.bytes()), elements_(plan.elements()), report_(report) {
+    counts_at_ = packed_.append(std::vector<std::uint64_t>{0, 0});
   }
 
- private:
   void* counts() const noexcept { return place_.data + counts_at_; }
 
   detail::average_call call_;
-  detail::image image_;
+  detail::packed_arrays packed_;
   std::int64_t counts_at_;
   std::int64_t elements_;
   average_report report_;
@@ -142,7 +145,8 @@ average<detail::kernel_element_t<T>> prepare_average(
   const detail::average_plan<detail::kernel_element_t<T>> plan(
       net, globals, std::span<const detail::average_part<T>>(request.parts), nullptr,
       detail::rule_of(options, request.cohort_weight));
-  return {plan, request.report};
+  using launch = average<detail::kernel_element_t<T>>;
+  return subfed::detail::internals::make<launch>(plan, request.report);
 }
 
 /// Plans, uploads and launches in one. The result's report() says what was done.

@@ -160,7 +160,8 @@ class selective_average {
         detail::rule_of(options_, cohort_weight_));
     average_report report = report_;
     report.kept = detail::kept_elements(model_, globals);
-    return {plan, report};
+    using launch = average<detail::kernel_element_t<T>>;
+    return subfed::detail::internals::make<launch>(plan, report);
   }
 
   /// Plans, uploads and launches in one.

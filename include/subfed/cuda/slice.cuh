@@ -11,6 +11,7 @@
 #include <subfed/cuda/error.cuh>
 #include <subfed/cuda/on_device.cuh>
 #include <subfed/cuda/workspace.cuh>
+#include <subfed/detail/internals.hpp>
 #include <subfed/error.hpp>
 #include <subfed/submodel.hpp>
 #include <subfed/tensor_view.hpp>
@@ -54,13 +55,15 @@ template <class From, class To, class Operation>
 class copies {
  public:
   /// Bytes of a workspace that the plan takes.
-  std::size_t bytes() const noexcept { return image_.size(); }
+  std::size_t bytes() const noexcept { return packed_.size(); }
 
   /// Copies the plan to the device, in the order of the stream.
   ///
   /// Throws  error when the workspace has too little room or serves another stream or device, and
   ///         while the stream is captured; cuda_error.
-  void upload(workspace& memory, cudaStream_t stream) { place_ = memory.upload(image_, stream); }
+  void upload(workspace& memory, cudaStream_t stream) {
+    place_ = subfed::detail::internals::upload(memory, packed_, stream);
+  }
 
   /// Starts the copies, in the order of the stream. May be captured in a graph.
   ///
@@ -70,7 +73,7 @@ class copies {
     detail::check_kept(place_);
     if (call_.blocks == 0) return;
     detail::copy_call call = call_;
-    call.image = place_.data;
+    call.packed = place_.data;
     Operation operation;
     void* arguments[] = {&call, &operation};
     detail::check(
@@ -80,12 +83,13 @@ class copies {
         "cudaLaunchKernel");
   }
 
-  /// For the library's own use.
-  copies(detail::copy_call call, detail::image bytes) : call_(call), image_(std::move(bytes)) {}
-
  private:
+  friend struct subfed::detail::internals;
+  copies(detail::copy_call call, detail::packed_arrays bytes)
+      : call_(call), packed_(std::move(bytes)) {}
+
   detail::copy_call call_;
-  detail::image image_;
+  detail::packed_arrays packed_;
   detail::uploaded place_;
 };
 
@@ -104,7 +108,8 @@ copies<kernel_element_t<T>, kernel_element_t<T>, Operation> prepare_one_scatter(
   copy_plan<direction::scatter, E, E> plan(sub.parent());
   plan.add(sub, globals, locals);
   const copy_call call = plan.finish();
-  return {call, plan.bytes()};
+  using launch = copies<E, E, Operation>;
+  return subfed::detail::internals::make<launch>(call, plan.bytes());
 }
 
 template <class T, class Operation>
@@ -141,7 +146,8 @@ detail::copies_of<T, detail::assign> prepare_slice(
     plan.add(c.sub, globals, c.tensors);
   }
   const detail::copy_call call = plan.finish();
-  return {call, plan.bytes()};
+  using launch = detail::copies_of<T, detail::assign>;
+  return subfed::detail::internals::make<launch>(call, plan.bytes());
 }
 
 /// Plans to put a client's tensors back into the global ones: global(s[p]) = local(p).

@@ -3,8 +3,9 @@
 #pragma once
 
 #include <cuda_runtime_api.h>
-#include <subfed/cuda/detail/image.hpp>
+#include <subfed/cuda/detail/packed_arrays.hpp>
 #include <subfed/cuda/error.cuh>
+#include <subfed/detail/internals.hpp>
 #include <subfed/error.hpp>
 
 #include <cstddef>
@@ -93,11 +94,14 @@ class workspace {
     used_ = 0;
   }
 
-  /// Copies an image to the device, in the order of the stream. For the library's own use.
+ private:
+  friend struct subfed::detail::internals;
+
+  /// Copies packed arrays to the device, in the order of the stream.
   ///
   /// Throws  error when too little room is left, on another device or stream than before, or while
   ///         the stream is captured.
-  detail::uploaded upload(const detail::image& from, cudaStream_t stream) {
+  detail::uploaded upload(const detail::packed_arrays& from, cudaStream_t stream) {
     check_use(from.size(), stream);
     stream_ = stream;
     auto* const host = static_cast<std::byte*>(host_memory_.get()) + used_;
@@ -112,7 +116,6 @@ class workspace {
     return {device, generation_, *generation_};
   }
 
- private:
   static constexpr std::size_t unit = 256;
   static constexpr std::size_t rounded(std::size_t n) noexcept {
     return (n + unit - 1) / unit * unit;

@@ -24,7 +24,12 @@ constexpr std::string_view type_name() noexcept {
   return "another type";
 }
 
-/// The element type to work on: the one named, else the one that an argument's type says.
+/// Named in place of an element type: the arguments' types say it. (void says that it is known at run
+/// time only.)
+struct deduced;
+
+/// The element type to work on: the one named, else the one that an argument's type says; void when
+/// neither says it.
 template <class Named, class... Vs>
 struct common_element;
 template <class Named, class V, class... Vs>
@@ -40,7 +45,7 @@ struct common_element<Named, V, Vs...> {
 };
 template <class Named>
 struct common_element<Named> {
-  using type = Named;
+  using type = std::conditional_t<std::is_same_v<Named, deduced>, void, Named>;
 };
 
 template <class Named, class... Vs>
@@ -63,7 +68,7 @@ struct element_beside {
  private:
   template <class W>
   using own_of = typename view_traits<std::remove_cvref_t<W>>::element_type;
-  using fallback = std::conditional_t<std::is_void_v<Named>, own_of<Other>, Named>;
+  using fallback = std::conditional_t<std::is_same_v<Named, deduced>, own_of<Other>, Named>;
 
  public:
   using type = std::conditional_t<std::is_void_v<own_of<V>>, fallback, own_of<V>>;

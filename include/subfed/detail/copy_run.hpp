@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// Copies of one stretch of elements, past the cache where the result would not stay in it anyway.
+/// Copies of one run of elements, past the cache where the result would not stay in it anyway.
 #pragma once
 
 #include <subfed/config.hpp>
@@ -68,7 +68,7 @@ inline void copy_past_cache(const std::byte* from, std::byte* to, std::size_t by
 #endif
 }
 
-/// to[i to_stride] = from[i from_stride]; contiguous stretches as a block.
+/// to[i to_stride] = from[i from_stride]; contiguous runs as a block.
 template <class T>
 void copy_run(const T* from, std::int64_t from_stride, T* to, std::int64_t to_stride,
               std::int64_t length, placement where) noexcept {
@@ -147,7 +147,11 @@ struct convertible_element {
                 "and xtensor have no elements yet: evaluate them first)");
   using type = element_beside_t<Named, V, Other>;
   using other = element_beside_t<Named, Other, V>;
-  static_assert(!std::is_void_v<type>,
+  static_assert(
+      !std::is_void_v<Named>,
+      "subfed: one tensor is not of mixed types: leave the element type out, or name it, as "
+      "in slice<float>(...)");
+  static_assert(std::is_void_v<Named> || !std::is_void_v<type>,
                 "subfed: the element type is known at run time only: name it, as in "
                 "slice<float>(...)");
   static_assert(std::is_same_v<type, other> || (averageable<type> && averageable<other>),

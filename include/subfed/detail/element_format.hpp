@@ -1,26 +1,14 @@
 // SPDX-License-Identifier: MIT
-/// Element types that are known at run time only: what they are called and whether they are T.
+/// Element types that are known at run time only: what messages call them, and whether they are T.
 #pragma once
 
+#include <subfed/element_format.hpp>
 #include <subfed/error.hpp>
-#include <subfed/scalar.hpp>
 
-#include <concepts>
 #include <cstdint>
-#include <limits>
 #include <string>
-#include <type_traits>
 
 namespace subfed::inline v0::detail {
-
-enum class number_kind { other, signed_integer, unsigned_integer, floating, brain, boolean };
-
-struct element_format {
-  number_kind kind = number_kind::other;
-  int bits = 0;
-
-  friend bool operator==(const element_format&, const element_format&) = default;
-};
 
 /// Whether elements are floating-point numbers, which are converted to one another.
 constexpr bool is_floating(element_format format) noexcept {
@@ -31,30 +19,6 @@ constexpr bool is_floating(element_format format) noexcept {
 constexpr bool is_integer(element_format format) noexcept {
   return format.kind == number_kind::signed_integer ||
          format.kind == number_kind::unsigned_integer || format.kind == number_kind::boolean;
-}
-
-template <class T>
-inline constexpr int own_mantissa_bits = 0;
-template <int MantissaBits>
-inline constexpr int own_mantissa_bits<float16<MantissaBits>> = MantissaBits;
-
-/// The format of T; of kind other when it is no number that files and other libraries have.
-template <class T>
-constexpr element_format format_of() noexcept {
-  if constexpr (std::same_as<T, bool>) {
-    return {number_kind::boolean, 8};
-  } else if constexpr (std::is_integral_v<T>) {
-    return {std::is_signed_v<T> ? number_kind::signed_integer : number_kind::unsigned_integer,
-            static_cast<int>(sizeof(T) * 8)};
-  } else if constexpr (std::same_as<T, float> || std::same_as<T, double>) {
-    return {number_kind::floating, static_cast<int>(sizeof(T) * 8)};
-  } else if constexpr (own_mantissa_bits<T> != 0) {
-    return {own_mantissa_bits<T> == 10 ? number_kind::floating : number_kind::brain, 16};
-  } else if constexpr (foreign_float16<T>) {
-    return {std::numeric_limits<T>::digits == 11 ? number_kind::floating : number_kind::brain, 16};
-  } else {
-    return {};
-  }
 }
 
 /// "float", "int64", "bfloat16": the way element types are named in messages.

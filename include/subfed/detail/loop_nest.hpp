@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// The loops under slice and scatter: all selected elements of a global and a local tensor, in
-/// pairs, in stretches as long as their layouts allow.
+/// pairs, in runs as long as their layouts allow.
 #pragma once
 
 #include <subfed/selection.hpp>
@@ -24,7 +24,7 @@ struct walk_dimension {
 };
 
 /// Pairs of elements (global, local) of one selection and two tensors of its shapes, with the dimensions reordered and merged so
-/// that the innermost stretches are long.
+/// that the innermost runs are long.
 class loop_nest {
  public:
   template <class T, class U>
@@ -64,7 +64,7 @@ class loop_nest {
       : loop_nest(chosen, row_major_strides(chosen.global_extents()).data(),
                   row_major_strides(chosen.local_extents()).data()) {}
 
-  /// Calls f(global_offset, local_offset, length) for every stretch: elements i = 0 .. length-1 at
+  /// Calls f(global_offset, local_offset, length) for every run: elements i = 0 .. length-1 at
   /// global_offset + i global_stride(), and the same for local.
   template <class F>
   void for_each(F&& f) const {
@@ -83,7 +83,7 @@ class loop_nest {
     return out;
   }
 
-  /// The stretches of the steps begin .. end-1.
+  /// The runs of the steps begin .. end-1.
   template <class F>
   void for_each(std::int64_t begin, std::int64_t end, F&& f) const {
     if (begin >= end) return;

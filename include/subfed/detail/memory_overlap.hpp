@@ -54,7 +54,7 @@ class placed_tensors {
   /// Throws  error that names two tensors with an element in the same place, one of them written to.
   ///
   /// Cost  O(n log n) for n tensors; where the address range of one that is written to meets that of
-  ///       another, as overlap(). Those that are only read are not compared with each other.
+  ///       another, as overlap_in_memory(). Those that are only read are not compared with each other.
   void check_apart(const char* verb) {
     const std::less<const std::byte*> before;
     std::sort(all_.begin(), all_.end(), [&](const placed_tensor& a, const placed_tensor& b) {
@@ -100,7 +100,7 @@ class placed_tensors {
 
   static void check(const char* verb, const open_tensors& open, const placed_tensor& next) {
     for (const placed_tensor* p : open) {
-      if (overlap(p->starts, p->width, next.starts, next.width)) refuse(verb, *p, next);
+      if (overlap_in_memory(p->starts, p->width, next.starts, next.width)) refuse(verb, *p, next);
     }
   }
 

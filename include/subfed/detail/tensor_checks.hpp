@@ -40,7 +40,7 @@ void check_unique(const char* verb, const char* role, const std::string& name,
 template <class T, class U>
 void check_apart(const char* verb, const std::string& name, const tensor_view<T>& a,
                  const tensor_view<U>& b) {
-  if (!overlap(a, b)) return;
+  if (!overlap_in_memory(a, b)) return;
   fail(std::string("subfed: ") + verb + ": the global and the local tensor" +
            (name.empty() ? "" : " '" + name + "'") + " overlap in memory",
        {.tensor = name});

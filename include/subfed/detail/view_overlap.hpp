@@ -57,8 +57,8 @@ inline bool interleave(const tensor_view<const std::byte>& a, std::int64_t a_wid
 ///
 /// Cost  O(rank), and a sort of one view's addresses where their address ranges meet and no common
 ///       period of the strides keeps them apart.
-inline bool overlap(const tensor_view<const std::byte>& a, std::int64_t a_width,
-                    const tensor_view<const std::byte>& b, std::int64_t b_width) {
+inline bool overlap_in_memory(const tensor_view<const std::byte>& a, std::int64_t a_width,
+                              const tensor_view<const std::byte>& b, std::int64_t b_width) {
   const auto [a_low, a_high] = offset_range(a);
   const auto [b_low, b_high] = offset_range(b);
   const std::byte* const a_first = a.data_handle() + a_low;
@@ -68,7 +68,8 @@ inline bool overlap(const tensor_view<const std::byte>& a, std::int64_t a_width,
   const std::less<const std::byte*> before;
   if (!before(a_first, b_last) || !before(b_first, a_last)) return false;
   if (interleave(a, a_width, b, b_width)) return false;
-  if (a.size() > b.size()) return overlap(b, b_width, a, a_width);  // the shorter list of places
+  if (a.size() > b.size())
+    return overlap_in_memory(b, b_width, a, a_width);  // the shorter list of places
 
   std::vector<const std::byte*> places;  // of a's elements, in order
   places.reserve(static_cast<std::size_t>(a.size()));
@@ -87,11 +88,11 @@ inline bool overlap(const tensor_view<const std::byte>& a, std::int64_t a_width,
 }
 
 template <class T, class U>
-bool overlap(const tensor_view<T>& a, const tensor_view<U>& b) {
+bool overlap_in_memory(const tensor_view<T>& a, const tensor_view<U>& b) {
   if (a.size() == 0 || b.size() == 0) return false;
   constexpr auto a_width = static_cast<std::int64_t>(sizeof(T));
   constexpr auto b_width = static_cast<std::int64_t>(sizeof(U));
-  return overlap(byte_starts(a, a_width), a_width, byte_starts(b, b_width), b_width);
+  return overlap_in_memory(byte_starts(a, a_width), a_width, byte_starts(b, b_width), b_width);
 }
 
 }  // namespace subfed::inline v0::detail

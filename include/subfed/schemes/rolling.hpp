@@ -29,7 +29,7 @@ struct rolling {
   std::int64_t step = 1;
   /// Overlap r in [0, 1] of consecutive windows, [Rolex, A.4]: replaces step by
   /// 1 + floor(beta (1 - r) K), so that 1 gives step 1 and 0 a whole window and one node more.
-  std::optional<double> overlap = {};
+  std::optional<double> window_overlap = {};
   direction walk = direction::forward;
   rounding round_to = rounding::floor;
   /// Nodes kept at least.
@@ -76,13 +76,14 @@ struct rolling {
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
   std::int64_t step_of(const draw_request& where) const {
-    if (!overlap) return step;
-    if (*overlap != 0 && !detail::in_unit_interval(*overlap)) {
-      detail::fail("subfed: rolling: the overlap " + detail::text(*overlap) + " is outside [0, 1]");
+    if (!window_overlap) return step;
+    if (*window_overlap != 0 && !detail::in_unit_interval(*window_overlap)) {
+      detail::fail("subfed: rolling: the overlap " + detail::text(*window_overlap) +
+                   " is outside [0, 1]");
     }
-    if (*overlap == 1) return 1;
+    if (*window_overlap == 1) return 1;
     const std::int64_t moved =
-        where.capacity.without(*overlap).of(where.extent, rounding::floor, 0);
+        where.capacity.without(*window_overlap).of(where.extent, rounding::floor, 0);
     return moved == where.extent ? 1 : moved + 1;  // mod K
   }
 #if defined(__GNUC__) && !defined(__clang__)

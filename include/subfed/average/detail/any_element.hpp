@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// Elements of an update whose floating type is not the global tensor's: read through loops of their
-/// type, which are called for a stretch at a time.
+/// type, which are called for a run at a time.
 #pragma once
 
 #include <subfed/average/detail/kernels.hpp>

@@ -49,7 +49,7 @@ inline void clear_sums(double* sums, std::int64_t length) noexcept {
   for (; i < length; ++i) sums[i] = -0.0;
 }
 
-/// One client's stretch of elements.
+/// One client's run of elements.
 template <class T>
 struct stream {
   const T* data;
@@ -134,7 +134,7 @@ void divide_unit(const double* SUBFED_RESTRICT sums, const divider& by,
   }
 }
 
-/// `Streams` stretches that are added up at once, so that the running sum stays in a register.
+/// `Streams` runs that are added up at once, so that the running sum stays in a register.
 /// Ones: all weights are 1.
 template <class T, std::size_t Streams, bool Ones>
 class stream_group {

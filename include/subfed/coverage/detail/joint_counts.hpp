@@ -17,9 +17,9 @@
 
 namespace subfed::inline v0::detail {
 
-/// Cells are choices of one stretch of nodes of each group, where no set in use begins or ends
-/// inside a stretch: all nodes of a cell have the same history. Static sets make a handful, a group
-/// that nobody cuts makes one; at worst each node is its own stretch.
+/// Cells are choices of one segment of nodes of each group, where no set in use begins or ends
+/// inside a segment: all nodes of a cell have the same history. Static sets make a handful, a group
+/// that nobody cuts makes one; at worst each node is its own segment.
 class joint_counts {
  public:
   /// Of the given entries of the log alone.
@@ -50,7 +50,7 @@ class joint_counts {
   /// Calls each(times, nodes) for cells: times that the nodes of the cell were held together, and
   /// how many choices of nodes the cell is.
   ///
-  /// Cost  the sum over distinct holdings of (stretches of all groups but the last) times (runs of
+  /// Cost  the sum over distinct holdings of (segments of all groups but the last) times (runs of
   ///       the last), and the number of cells.
   template <class Each>
   void for_each(Each&& each) const {
@@ -81,12 +81,12 @@ class joint_counts {
   }
 
  private:
-  using stretches = std::vector<std::pair<std::size_t, std::size_t>>;  // first and end of ranges
+  using segments = std::vector<std::pair<std::size_t, std::size_t>>;  // first and end of ranges
 
   struct axis {
-    std::vector<std::int64_t> lengths;     // nodes of each stretch
-    std::vector<stretches> ranges;         // of each set, by its number
-    std::vector<std::vector<bool>> holds;  // whether a set holds a stretch
+    std::vector<std::int64_t> lengths;     // nodes of each segment
+    std::vector<segments> ranges;          // of each set, by its number
+    std::vector<std::vector<bool>> holds;  // whether a set holds a segment
   };
   struct row {
     std::vector<holding_log::number> sets;
@@ -102,27 +102,27 @@ class joint_counts {
       if (used[s]) in_use[log.submodels()[s][group]] = true;
     }
     const std::size_t nodes = memory_size<std::size_t>(extent);
-    std::vector<std::size_t> stretch_at(nodes + 1, 0);  // 1 where a stretch begins, then its number
-    stretch_at[0] = 1;
-    stretch_at[nodes] = 1;
+    std::vector<std::size_t> segment_at(nodes + 1, 0);  // 1 where a segment begins, then its number
+    segment_at[0] = 1;
+    segment_at[nodes] = 1;
     for (std::size_t s = 0; s < sets.size(); ++s) {
       if (!in_use[s]) continue;
       for (const auto& [first, end] : sets[s]) {
-        stretch_at[static_cast<std::size_t>(first)] = 1;
-        stretch_at[static_cast<std::size_t>(end)] = 1;
+        segment_at[static_cast<std::size_t>(first)] = 1;
+        segment_at[static_cast<std::size_t>(end)] = 1;
       }
     }
     axis out;
     std::size_t number = 0;
     std::size_t begin = 0;
     for (std::size_t n = 0; n <= nodes; ++n) {
-      if (stretch_at[n] == 0) continue;
+      if (segment_at[n] == 0) continue;
       if (n > begin) {
         out.lengths.push_back(static_cast<std::int64_t>(n - begin));
         ++number;
       }
       begin = n;
-      stretch_at[n] = number;
+      segment_at[n] = number;
     }
     out.ranges.resize(sets.size());
     out.holds.resize(sets.size());
@@ -130,8 +130,8 @@ class joint_counts {
       if (!in_use[s]) continue;
       out.holds[s].assign(out.lengths.size(), false);
       for (const auto& [first, end] : sets[s]) {
-        const std::size_t from = stretch_at[static_cast<std::size_t>(first)];
-        const std::size_t to = stretch_at[static_cast<std::size_t>(end)];
+        const std::size_t from = segment_at[static_cast<std::size_t>(first)];
+        const std::size_t to = segment_at[static_cast<std::size_t>(end)];
         out.ranges[s].emplace_back(from, to);
         for (std::size_t i = from; i < to; ++i) out.holds[s][i] = true;
       }
@@ -175,8 +175,8 @@ class joint_counts {
     }
   }
 
-  /// Walks the entries, the step-th being entry(step), for one choice of stretches of all groups
-  /// but the last after the other, until each stretch of the last has been held `times` times.
+  /// Walks the entries, the step-th being entry(step), for one choice of segments of all groups
+  /// but the last after the other, until each segment of the last has been held `times` times.
   template <class Entry, class Each>
   void reach(std::vector<std::size_t>& chosen, std::int64_t nodes, std::int64_t times,
              const Entry& entry, Each& each) const {
@@ -191,7 +191,7 @@ class joint_counts {
     }
     const bool none = axes_.empty();
     std::vector<std::int64_t> counts(none ? 1 : axes_.back().lengths.size(), 0);
-    const stretches whole{{0, 1}};
+    const segments whole{{0, 1}};
     std::size_t left = counts.size();
     for (std::size_t step = 0; step < order_.size() && left > 0; ++step) {
       const row& own = rows_[order_[entry(step)]];

@@ -7,7 +7,7 @@
 #include <subfed/cuda/detail/copy_kernel.hpp>
 #include <subfed/cuda/detail/device_math.hpp>
 #include <subfed/cuda/detail/fixed_divisor.hpp>
-#include <subfed/cuda/detail/image.hpp>
+#include <subfed/cuda/detail/packed_arrays.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -62,7 +62,7 @@ struct average_call {
   static constexpr int packs_a_thread = 4;
   static constexpr std::int64_t packs_a_block = packs_a_thread * threads_a_block;
 
-  const std::byte* image = nullptr;
+  const std::byte* packed = nullptr;
   std::int64_t jobs = no_array;          ///< of average_job
   std::int64_t job_of_block = no_array;  ///< of std::int32_t
   std::int64_t blocks = 0;
@@ -80,7 +80,9 @@ SUBFED_HD inline double combined(const average_rule& rule, double total_sum, dou
                                  double old) noexcept {
   const double total = rule.by_cohort ? rule.cohort_weight : weight;
   if (rule.deltas) return sum(old, product(rule.step, quotient(total_sum, total)));
-  if (rule.by_cohort) total_sum = sum(total_sum, product(sum(total, -weight), old));
+  if (rule.by_cohort && total != weight) {
+    total_sum = sum(total_sum, product(sum(total, -weight), old));
+  }
   const double average = quotient(total_sum, total);
   return rule.step == 1 ? average : sum(old, product(rule.step, sum(average, -old)));
 }
@@ -88,9 +90,9 @@ SUBFED_HD inline double combined(const average_rule& rule, double total_sum, dou
 /// One pack. Rank: the job's, or more. With a Rank of 2 the loops over it are unrolled and the indices
 /// stay in registers; those of more lie in local memory.
 template <class E, int Width, int Rank>
-SUBFED_HD void average_pack(const std::byte* image, const average_job& job,
+SUBFED_HD void average_pack(const std::byte* packed, const average_job& job,
                             const average_rule& rule, std::int64_t n, average_counts& counts) {
-  const average_axis* const axes = array_at<average_axis>(image, job.axes);
+  const average_axis* const axes = array_at<average_axis>(packed, job.axes);
   const int loops = Rank <= 2 ? Rank : job.rank;
   std::int64_t node[std::size_t{Rank}];
   std::int64_t rest[std::size_t{Rank}];
@@ -113,10 +115,10 @@ SUBFED_HD void average_pack(const std::byte* image, const average_job& job,
   double sums[std::size_t{Width}];
   for (int k = 0; k < Width; ++k) sums[k] = job.sums != nullptr ? job.sums[sum_offset + k] : -0.0;
   double weight = 0;
-  const average_member* const members = array_at<average_member>(image, job.members);
+  const average_member* const members = array_at<average_member>(packed, job.members);
   for (std::int64_t m = 0; m < job.member_count; ++m) {
     const average_member& member = members[m];
-    const client_axis* const held = array_at<client_axis>(image, member.axes);
+    const client_axis* const held = array_at<client_axis>(packed, member.axes);
     std::int64_t offset = 0;
     bool holds = true;
     for (int r = 0; r < loops; ++r) {
@@ -124,7 +126,7 @@ SUBFED_HD void average_pack(const std::byte* image, const average_job& job,
       const client_axis& axis = held[r];
       std::int64_t position = node[r] + axis.shift;
       if (axis.table >= 0) {
-        position = array_at<std::int32_t>(image, axis.table)[node[r]];
+        position = array_at<std::int32_t>(packed, axis.table)[node[r]];
         holds = position >= 0;
       } else {
         holds = node[r] >= axis.first && node[r] - axis.first < axis.count;
@@ -164,22 +166,22 @@ SUBFED_HD void average_pack(const std::byte* image, const average_job& job,
 template <class E>
 SUBFED_HD average_counts average_thread(const average_call& call, std::int64_t block, int thread) {
   constexpr int any_rank = 8;
-  const std::int32_t number = array_at<std::int32_t>(call.image, call.job_of_block)[block];
-  const average_job& job = array_at<average_job>(call.image, call.jobs)[number];
+  const std::int32_t number = array_at<std::int32_t>(call.packed, call.job_of_block)[block];
+  const average_job& job = array_at<average_job>(call.packed, call.jobs)[number];
   average_counts counts;
   std::int64_t n = (block - job.first_block) * average_call::packs_a_block + thread;
   for (int p = 0; p < average_call::packs_a_thread; ++p, n += threads_a_block) {
     if (n >= job.packs) break;
     if (job.width != 1) {
       if (job.rank <= 2) {
-        average_pack<E, widest<E>, 2>(call.image, job, call.rule, n, counts);
+        average_pack<E, widest<E>, 2>(call.packed, job, call.rule, n, counts);
       } else {
-        average_pack<E, widest<E>, any_rank>(call.image, job, call.rule, n, counts);
+        average_pack<E, widest<E>, any_rank>(call.packed, job, call.rule, n, counts);
       }
     } else if (job.rank <= 2) {
-      average_pack<E, 1, 2>(call.image, job, call.rule, n, counts);
+      average_pack<E, 1, 2>(call.packed, job, call.rule, n, counts);
     } else {
-      average_pack<E, 1, any_rank>(call.image, job, call.rule, n, counts);
+      average_pack<E, 1, any_rank>(call.packed, job, call.rule, n, counts);
     }
   }
   return counts;

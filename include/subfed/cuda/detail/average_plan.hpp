@@ -5,8 +5,8 @@
 #include <subfed/average/options.hpp>
 #include <subfed/cuda/detail/average_kernel.hpp>
 #include <subfed/cuda/detail/copy_plan.hpp>
-#include <subfed/cuda/detail/image.hpp>
 #include <subfed/cuda/detail/node_tables.hpp>
+#include <subfed/cuda/detail/packed_arrays.hpp>
 #include <subfed/selection.hpp>
 #include <subfed/submodel.hpp>
 #include <subfed/tensor_view.hpp>
@@ -58,7 +58,7 @@ class average_plan {
   template <class T>
   average_plan(const model& net, const tensor_views<T>& globals,
                std::span<const average_part<T>> parts, const double* sums, const average_rule& rule)
-      : tables_(net, image_), skip_elements_(rule.skip_elements) {
+      : tables_(net, packed_), skip_elements_(rule.skip_elements) {
     for (const auto& p : parts) numbers_.push_back(tables_.number_of(*p.sub));
     for (std::size_t t = 0; t < globals.size(); ++t) {
       if (is_averaged(net.tensors()[t])) {
@@ -67,15 +67,15 @@ class average_plan {
       }
       if (sums != nullptr) sums += globals[t].size();
     }
-    call_.jobs = image_.append(jobs_);
-    call_.job_of_block = image_.append(blocks_.jobs());
+    call_.jobs = packed_.append(jobs_);
+    call_.job_of_block = packed_.append(blocks_.jobs());
     call_.blocks = static_cast<std::int64_t>(blocks_.jobs().size());
     call_.rule = rule;
   }
 
-  /// Lacks the address of the image.
+  /// Lacks the address of the packed.
   const average_call& call() const noexcept { return call_; }
-  const image& bytes() const noexcept { return image_; }
+  const packed_arrays& bytes() const noexcept { return packed_; }
   std::int64_t jobs() const noexcept { return static_cast<std::int64_t>(jobs_.size()); }
   /// Elements of all global tensors that are averaged.
   std::int64_t elements() const noexcept { return elements_; }
@@ -134,7 +134,7 @@ class average_plan {
       written.push_back({make_divisor(extent), make_divisor(axes[a].unit), axes[a].global_stride,
                          axes[a].sum_stride});
     }
-    job.axes = image_.append(written);
+    job.axes = packed_.append(written);
     job.rank = static_cast<std::int32_t>(written.size());
 
     for (auto& [key, own] : holdings) {
@@ -149,7 +149,7 @@ class average_plan {
         held.push_back(
             {nodes.first, nodes.count, nodes.shift, nodes.table, inner_stride(a, key.strides)});
       }
-      own.axes = image_.append(held);
+      own.axes = packed_.append(held);
     }
     std::vector<average_member> members;
     for (std::size_t p = 0; p < parts.size(); ++p) {
@@ -158,7 +158,7 @@ class average_plan {
       members.push_back({have_data ? (*parts[p].tensors)[t].data_handle() : nullptr,
                          parts[p].weight, of_part[p]->second.axes});
     }
-    job.members = image_.append(members);
+    job.members = packed_.append(members);
     job.member_count = static_cast<std::int64_t>(members.size());
     job.global = global.data_handle();
     job.sums = sums;
@@ -245,7 +245,7 @@ class average_plan {
     return true;
   }
 
-  image image_;
+  packed_arrays packed_;
   node_tables tables_;
   bool skip_elements_;
   std::vector<std::size_t> numbers_;  // of the parts' submodels

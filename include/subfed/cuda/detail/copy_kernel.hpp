@@ -6,7 +6,7 @@
 #include <subfed/config.hpp>
 #include <subfed/cuda/detail/device_math.hpp>
 #include <subfed/cuda/detail/fixed_divisor.hpp>
-#include <subfed/cuda/detail/image.hpp>
+#include <subfed/cuda/detail/packed_arrays.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -65,7 +65,7 @@ struct copy_call {
   static constexpr int packs_a_thread = 8;
   static constexpr std::int64_t packs_a_block = packs_a_thread * threads_a_block;
 
-  const std::byte* image = nullptr;
+  const std::byte* packed = nullptr;
   std::int64_t jobs = no_array;          ///< of copy_job
   std::int64_t job_of_block = no_array;  ///< of std::int32_t
   std::int64_t blocks = 0;
@@ -105,8 +105,8 @@ struct copy_place {
 };
 
 /// Where pack n of a job lies.
-SUBFED_HD inline copy_place place_of(const std::byte* image, const copy_job& job, std::int64_t n) {
-  const copy_axis* const axes = array_at<copy_axis>(image, job.axes);
+SUBFED_HD inline copy_place place_of(const std::byte* packed, const copy_job& job, std::int64_t n) {
+  const copy_axis* const axes = array_at<copy_axis>(packed, job.axes);
   copy_place at{0, 0};
   for (int r = job.rank - 1; r >= 0; --r) {
     const copy_axis& axis = axes[r];
@@ -116,10 +116,10 @@ SUBFED_HD inline copy_place place_of(const std::byte* image, const copy_job& job
     const quotient_and_rest node = divide(index, axis.unit);
     const std::int64_t from = axis.from_table < 0
                                   ? node.quotient
-                                  : array_at<std::int32_t>(image, axis.from_table)[node.quotient];
+                                  : array_at<std::int32_t>(packed, axis.from_table)[node.quotient];
     const std::int64_t to = axis.to_table < 0
                                 ? node.quotient
-                                : array_at<std::int32_t>(image, axis.to_table)[node.quotient];
+                                : array_at<std::int32_t>(packed, axis.to_table)[node.quotient];
     at.from += (from * axis.unit.value + node.rest) * axis.from_stride;
     at.to += (to * axis.unit.value + node.rest) * axis.to_stride;
   }
@@ -128,7 +128,7 @@ SUBFED_HD inline copy_place place_of(const std::byte* image, const copy_job& job
 
 /// Packs first, first + threads_a_block, .. of a job.
 template <int Width, class From, class To, class Operation>
-SUBFED_HD void copy_packs(const std::byte* image, const copy_job& job, std::int64_t first,
+SUBFED_HD void copy_packs(const std::byte* packed, const copy_job& job, std::int64_t first,
                           Operation operation) {
   constexpr int at_once = 4;  // so many reads are on their way before the first write
   const auto* const from = static_cast<const From*>(job.from);
@@ -141,7 +141,7 @@ SUBFED_HD void copy_packs(const std::byte* image, const copy_job& job, std::int6
       const std::int64_t n = first + static_cast<std::int64_t>(done + k) * threads_a_block;
       there[k] = n < job.packs;
       if (!there[k]) continue;
-      const copy_place at = place_of(image, job, n);
+      const copy_place at = place_of(packed, job, n);
       held[k] = pack_at<const pack<From, Width>>(from + at.from);
       target[k] = at.to;
     }
@@ -156,13 +156,13 @@ SUBFED_HD void copy_packs(const std::byte* image, const copy_job& job, std::int6
 template <class From, class To, class Operation>
 SUBFED_HD void copy_thread(const copy_call& call, std::int64_t block, int thread,
                            Operation operation) {
-  const std::int32_t number = array_at<std::int32_t>(call.image, call.job_of_block)[block];
-  const copy_job& job = array_at<copy_job>(call.image, call.jobs)[number];
+  const std::int32_t number = array_at<std::int32_t>(call.packed, call.job_of_block)[block];
+  const copy_job& job = array_at<copy_job>(call.packed, call.jobs)[number];
   const std::int64_t first = (block - job.first_block) * copy_call::packs_a_block + thread;
   if (job.width == 1) {
-    copy_packs<1, From, To>(call.image, job, first, operation);
+    copy_packs<1, From, To>(call.packed, job, first, operation);
   } else {
-    copy_packs<widest<From>, From, To>(call.image, job, first, operation);
+    copy_packs<widest<From>, From, To>(call.packed, job, first, operation);
   }
 }
 

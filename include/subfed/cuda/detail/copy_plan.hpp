@@ -3,8 +3,8 @@
 #pragma once
 
 #include <subfed/cuda/detail/copy_kernel.hpp>
-#include <subfed/cuda/detail/image.hpp>
 #include <subfed/cuda/detail/node_tables.hpp>
+#include <subfed/cuda/detail/packed_arrays.hpp>
 #include <subfed/detail/memory_overlap.hpp>
 #include <subfed/selection.hpp>
 #include <subfed/submodel.hpp>
@@ -65,7 +65,7 @@ bool is_aligned_to_pack(const T* data, std::size_t bytes) noexcept {
 template <direction Direction, class From, class To>
 class copy_plan {
  public:
-  explicit copy_plan(const model& net) : tables_(net, image_) {}
+  explicit copy_plan(const model& net) : tables_(net, packed_) {}
 
   /// All tensors of one client. Pre: shapes are right.
   template <class Global, class Local>
@@ -78,15 +78,15 @@ class copy_plan {
     }
   }
 
-  /// Ends the collection. The call lacks the address of the image.
+  /// Ends the collection. The call lacks the address of the packed.
   copy_call finish() {
     copy_call out;
-    out.jobs = image_.append(jobs_);
-    out.job_of_block = image_.append(blocks_.jobs());
+    out.jobs = packed_.append(jobs_);
+    out.job_of_block = packed_.append(blocks_.jobs());
     out.blocks = static_cast<std::int64_t>(blocks_.jobs().size());
     return out;
   }
-  const image& bytes() const noexcept { return image_; }
+  const packed_arrays& bytes() const noexcept { return packed_; }
 
  private:
   struct axis {
@@ -177,7 +177,7 @@ class copy_plan {
       written.push_back(device_axis(axes[a], extent));
     }
     out.rank = static_cast<std::int32_t>(written.size());
-    out.axes = image_.append(written);
+    out.axes = packed_.append(written);
     return out;
   }
 
@@ -227,7 +227,7 @@ class copy_plan {
     });
   }
 
-  image image_;
+  packed_arrays packed_;
   node_tables tables_;
   std::map<shape_key, shape> shapes_;
   std::vector<copy_job> jobs_;

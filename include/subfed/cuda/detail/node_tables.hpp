@@ -3,7 +3,7 @@
 /// dimension, however many tensors and clients share it.
 #pragma once
 
-#include <subfed/cuda/detail/image.hpp>
+#include <subfed/cuda/detail/packed_arrays.hpp>
 #include <subfed/error.hpp>
 #include <subfed/model.hpp>
 #include <subfed/selection.hpp>
@@ -39,10 +39,10 @@ struct held_nodes {
   std::int64_t table = no_array;
 };
 
-/// Makes each table once and puts it into an image.
+/// Makes each table once and puts it into an packed.
 class node_tables {
  public:
-  node_tables(const model& net, image& into) : image_(&into) {
+  node_tables(const model& net, packed_arrays& into) : packed_(&into) {
     for (const auto& t : net.tensors()) {
       std::vector<std::size_t> ids;
       for (const dimension& d : t.dimensions) {
@@ -107,12 +107,12 @@ class node_tables {
         local.push_back(static_cast<std::int32_t>(x.position + i));
       }
     }
-    out.global_table = image_->append(global);
+    out.global_table = packed_->append(global);
     bool in_place = true;
     for (std::size_t i = 0; i < local.size(); ++i) {
       in_place = in_place && local[i] == static_cast<std::int32_t>(i);
     }
-    if (!in_place) out.local_table = image_->append(local);
+    if (!in_place) out.local_table = packed_->append(local);
     return out;
   }
 
@@ -130,10 +130,10 @@ class node_tables {
         table[static_cast<std::size_t>(x.first + i)] = static_cast<std::int32_t>(x.position + i);
       }
     }
-    return {0, d.global_extent, 0, image_->append(table)};
+    return {0, d.global_extent, 0, packed_->append(table)};
   }
 
-  image* image_;
+  packed_arrays* packed_;
   std::vector<dimension> dimensions_;
   std::vector<std::vector<std::size_t>> ids_;  // of each tensor's dimensions
   std::vector<submodel> submodels_;

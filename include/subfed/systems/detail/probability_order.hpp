@@ -19,7 +19,7 @@ namespace subfed::inline v0::detail {
 ///
 /// order and a are the caller's, C elements each.
 struct probability_order {
-  const float* square;  ///< S of the node, all C rows: a client's row is read at a stretch
+  const float* square;             ///< S of the node, all C rows: a client's row is contiguous
   std::span<std::uint32_t> order;  ///< clients, by falling probability
   std::span<double> a;             ///< of each client
 

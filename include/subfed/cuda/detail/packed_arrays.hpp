@@ -16,7 +16,7 @@ namespace subfed::inline v0::cuda::detail {
 /// Stands for no array.
 inline constexpr std::int64_t no_array = -1;
 
-class image {
+class packed_arrays {
  public:
   /// Offsets are multiples of this; the block must lie at such an address too.
   static constexpr std::size_t alignment = 16;
@@ -39,7 +39,7 @@ class image {
   std::vector<std::byte> bytes_;
 };
 
-/// The array at an offset of an image.
+/// The array at an offset of an packed.
 template <class T>
 SUBFED_HD const T* array_at(const std::byte* base, std::int64_t offset) noexcept {
   return static_cast<const T*>(static_cast<const void*>(base + offset));

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+/// What parts of the library do with one another's classes, and their users do not.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+namespace subfed::inline v0::detail {
+
+/// A friend of the classes concerned.
+struct internals {
+  /// Of a submodel, for each tensor; empty without a plan.
+  template <class Submodel>
+  static auto plans(const Submodel& sub) noexcept {
+    return sub.plans();
+  }
+  /// Elements first + i stride of tensor number t are held from now on, i = 0 .. length-1.
+  template <class HeldElements>
+  static void add(HeldElements& held, std::size_t t, std::int64_t first, std::int64_t stride,
+                  std::int64_t length) {
+    held.add(t, first, stride, length);
+  }
+  /// So is all that a submodel holds of tensor number t.
+  template <class HeldElements, class Submodel>
+  static void add(HeldElements& held, const Submodel& sub, std::size_t t) {
+    held.add(sub, t);
+  }
+  /// Copies packed arrays to the device, in the order of the stream.
+  template <class Workspace, class Arrays, class Stream>
+  static auto upload(Workspace& memory, const Arrays& from, Stream stream) {
+    return memory.upload(from, stream);
+  }
+  /// A prepared launch.
+  template <class Launch, class... Arguments>
+  static Launch make(Arguments&&... arguments) {
+    return Launch(std::forward<Arguments>(arguments)...);
+  }
+};
+
+}  // namespace subfed::inline v0::detail
