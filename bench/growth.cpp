@@ -8,9 +8,12 @@
 #include <subfed/subfed.hpp>
 
 #include <atomic>
+#include <cstdint>
 #include <cstdlib>
+#include <limits>
 #include <new>
 #include <string>
+#include <vector>
 
 namespace {
 std::atomic<std::int64_t> allocated{0}, peak{0};
@@ -80,6 +83,40 @@ void streaming(benchmark::State& state, const case_key& key) {
   });
 }
 
+/// Clients that send what has to be left out: of a tensor of 2,000,000 floats 999 in 1000 elements are
+/// NaN, at other places for each client, so that nobody's sets are like another's.
+void hostile(benchmark::State& state, std::int64_t clients, bool stream) {
+  constexpr std::int64_t elements = 2'000'000;
+  subfed::model net;
+  net.tensor("x", {net.group("g", elements)});
+  const subfed::submodel all = subfed::submodel::full(net);
+  std::vector<std::vector<float>> sent;
+  for (std::int64_t c = 0; c < clients; ++c) {
+    sent.emplace_back(elements, std::numeric_limits<float>::quiet_NaN());
+    for (std::int64_t i = c; i < elements; i += 1000) sent.back()[static_cast<std::size_t>(i)] = 1;
+  }
+  std::vector<subfed::update<float>> updates;
+  for (const auto& values : sent) {
+    updates.push_back({all, {subfed::tensor_view<const float>(values.data(), {elements})}});
+  }
+  std::vector<float> global(elements);
+  const subfed::tensor_views<float> globals{subfed::tensor_view<float>(global.data(), {elements})};
+  const subfed::average_options options{.on_non_finite = subfed::non_finite::skip_element};
+  const auto job = [&] {
+    if (!stream) {
+      subfed::average_cohort<float>(net, updates, globals, options);
+      return;
+    }
+    subfed::selective_average<float> mean(net, options);
+    for (const auto& u : updates) mean.add(u.sub, u.tensors, u.weight);
+    mean.finish(globals);
+  };
+  const std::int64_t bytes = (clients + 1) * elements * static_cast<std::int64_t>(sizeof(float));
+  measure(state, static_cast<double>(bytes), ceiling(bytes, 1), job);
+  state.counters["peak_MB"] = peak_megabytes(job);
+  state.counters["parameters"] = static_cast<double>(elements);
+}
+
 void add(const std::string& axis, const std::string& value, const case_key& key) {
   for (const bool stream : {false, true}) {
     const std::string name = "growth/" + axis + "/" + value + "/" + key.scheme + "/" +
@@ -98,6 +135,16 @@ void register_growth() {
   for (const char* scheme : {"rolling", "random"}) {
     for (const std::int64_t clients : {10, 100, 1000, 10000}) {
       add("clients", std::to_string(clients), {"1e6", scheme, clients, 1});
+    }
+  }
+  for (const std::int64_t clients : {2, 12, 50}) {
+    for (const bool stream : {false, true}) {
+      const std::string name =
+          "growth/hostile/" + std::to_string(clients) + (stream ? "/streaming" : "/one pass");
+      benchmark::RegisterBenchmark(
+          name.c_str(), [clients, stream](benchmark::State& s) { hostile(s, clients, stream); })
+          ->UseManualTime()
+          ->Unit(benchmark::kMillisecond);
     }
   }
   for (const char* parameters : {"1e5", "1e6", "1e7", "1e8", "1e9"}) {
