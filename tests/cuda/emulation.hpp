@@ -18,7 +18,7 @@ namespace kernels = subfed::cuda::detail;
 
 enum class order { forwards, backwards };
 
-/// The image in memory of its own, as aligned as on a device.
+/// The packed arrays in memory of its own, as aligned as on a device.
 class uploaded {
  public:
   explicit uploaded(const kernels::packed_arrays& from) : blocks_(from.size() / sizeof(block)) {
@@ -29,8 +29,8 @@ class uploaded {
   }
 
  private:
-  struct alignas(kernels::image::alignment) block {
-    std::byte bytes[kernels::image::alignment];
+  struct alignas(kernels::packed_arrays::alignment) block {
+    std::byte bytes[kernels::packed_arrays::alignment];
   };
   std::vector<block> blocks_;
 };
@@ -47,8 +47,8 @@ void every_thread(std::int64_t blocks, order by, F&& f) {
 template <class From, class To, class Operation>
 void launch(kernels::copy_call call, const kernels::packed_arrays& bytes, Operation operation,
             order by) {
-  const uploaded image(bytes);
-  call.image = image.data();
+  const uploaded arrays(bytes);
+  call.packed = arrays.data();
   every_thread(call.blocks, by, [&](std::int64_t block, int thread) {
     kernels::copy_thread<From, To>(call, block, thread, operation);
   });
@@ -57,8 +57,8 @@ void launch(kernels::copy_call call, const kernels::packed_arrays& bytes, Operat
 template <class E>
 kernels::average_counts launch(kernels::average_call call, const kernels::packed_arrays& bytes,
                                order by) {
-  const uploaded image(bytes);
-  call.image = image.data();
+  const uploaded arrays(bytes);
+  call.packed = arrays.data();
   kernels::average_counts out;
   every_thread(call.blocks, by, [&](std::int64_t block, int thread) {
     const kernels::average_counts own = kernels::average_thread<E>(call, block, thread);
@@ -71,10 +71,10 @@ kernels::average_counts launch(kernels::average_call call, const kernels::packed
 /// Jobs of a plan that use wide packs.
 template <class Job>
 std::int64_t wide_jobs(const kernels::packed_arrays& bytes, std::int64_t jobs, std::int64_t count) {
-  const uploaded image(bytes);
+  const uploaded arrays(bytes);
   std::int64_t out = 0;
   for (std::int64_t j = 0; j < count; ++j) {
-    out += kernels::array_at<Job>(image.data(), jobs)[j].width != 1;
+    out += kernels::array_at<Job>(arrays.data(), jobs)[j].width != 1;
   }
   return out;
 }
