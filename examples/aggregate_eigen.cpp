@@ -45,6 +45,6 @@ int main() {
   for (int i = 0; i < features; ++i) std::printf(" %.3f", global(0, i));
   std::printf("\n");
   if (std::fflush(stdout) == 0) return 0;
-  std::perror("What was printed has not arrived");
+  std::perror("The output could not be written");
   return 1;
 }

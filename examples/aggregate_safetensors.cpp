@@ -24,14 +24,14 @@ std::string said(const subfed::safetensors_view& file, const char* key) {
   for (const auto& [name, text] : file.metadata()) {
     if (name == key) return text;
   }
-  throw common::failure(std::string("The metadata does not say the ") + key + ".");
+  throw common::failure(std::string("The metadata lacks the ") + key + ".");
 }
 template <class T>
 T number_said(const subfed::safetensors_view& file, const char* key) {
   const std::string text = said(file, key);
   if (const auto number = common::number<T>(text)) return *number;
-  throw common::failure(std::string("The metadata says the ") + key + " \"" + text +
-                        "\", which is no number that it can be.");
+  throw common::failure(std::string("The metadata gives the ") + key + " \"" + text +
+                        "\", which is not a valid number.");
 }
 
 const subfed::rolling window;
@@ -76,7 +76,7 @@ void aggregate(const std::string& server, const std::string& folder, const std::
 int main(int count, char** words) {
   return common::run_program("aggregate_safetensors", [&] {
     if (count != 4) {
-      throw common::failure("The words are <server.safetensors> <folder> <out.safetensors>.");
+      throw common::failure("The arguments are <server.safetensors> <folder> <out.safetensors>.");
     }
     aggregate(words[1], words[2], words[3]);
   });

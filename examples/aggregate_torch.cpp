@@ -62,6 +62,6 @@ int main() {
               globals.back().scalar_type() == at::kLong ? "yes" : "no");
   std::printf("%lld elements averaged\n", static_cast<long long>(report.held));
   if (std::fflush(stdout) == 0) return 0;
-  std::perror("What was printed has not arrived");
+  std::perror("The output could not be written");
   return 1;
 }

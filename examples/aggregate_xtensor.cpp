@@ -48,6 +48,6 @@ int main() {
                 static_cast<double>(conv(c, 0, 0, 0)), static_cast<double>(fc(0, 4 * c)));
   }
   if (std::fflush(stdout) == 0) return 0;
-  std::perror("What was printed has not arrived");
+  std::perror("The output could not be written");
   return 1;
 }

@@ -67,7 +67,7 @@ int main(int count, char** words) {
   return common::run_program("feddrop_flops", [&] {
     const auto rounds = common::number<std::int64_t>(count > 1 ? words[1] : "100");
     if (count > 2 || !rounds || *rounds < 1) {
-      throw common::failure("The word is [rounds], a whole number of at least 1.");
+      throw common::failure("The argument is [rounds], a whole number of at least 1.");
     }
     return run(*rounds);
   });

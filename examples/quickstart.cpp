@@ -53,6 +53,6 @@ int main() {
   run("prefix", subfed::prefix{});         // HeteroFL
   run("alternate", alternate);             // yours
   if (std::fflush(stdout) == 0) return 0;
-  std::perror("What was printed has not arrived");
+  std::perror("The output could not be written");
   return 1;
 }

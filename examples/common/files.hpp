@@ -203,7 +203,7 @@ inline void prepare_folder(const std::filesystem::path& folder) {
     if (opened) ::unlink(probe.c_str());
   }
   throw failure("Files cannot be written to the folder " + folder.string() + ": " +
-                std::generic_category().message(reason) + "; --out takes another.");
+                std::generic_category().message(reason) + "; --out names another.");
 }
 
 }  // namespace common

@@ -29,7 +29,7 @@ inline void finish_output() {
   }
   if (arrived) return;
   const int reason = errno;
-  throw failure("What was printed has not arrived" +
+  throw failure("The output could not be written" +
                 (reason != 0 ? ": " + std::generic_category().message(reason) + "." : "."));
 }
 

@@ -63,12 +63,12 @@ inline subfed::capacity parse_capacity(std::string_view text) {
   try {
     if (slash == std::string_view::npos) {
       const auto value = number<double>(text);
-      if (!value) throw refusal("is no number");
+      if (!value) throw refusal("is not a number");
       return subfed::capacity(*value);
     }
     const auto numerator = number<std::int64_t>(text.substr(0, slash));
     const auto denominator = number<std::int64_t>(text.substr(slash + 1));
-    if (!numerator || !denominator) throw refusal("is no fraction of whole numbers");
+    if (!numerator || !denominator) throw refusal("is not a fraction of whole numbers");
     return subfed::capacity::ratio(*numerator, *denominator);
   } catch (const subfed::error&) {
     throw refusal("is out of range");

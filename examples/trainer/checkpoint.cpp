@@ -108,10 +108,10 @@ checkpoint load(const std::filesystem::path& path) {
     }
     const auto sum = out.texts.extract("checksum");
     if (sum.empty()) throw failure("it has no checksum");
-    if (sum.mapped() != sum_of(out)) throw failure("its checksum is another");
+    if (sum.mapped() != sum_of(out)) throw failure("its checksum is wrong");
     return out;
   } catch (const std::exception& error) {
-    throw failure(fmt::format("{} is damaged: {}; without the file the method begins anew.",
+    throw failure(fmt::format("{} is damaged: {}; without the file the method starts over.",
                               path.string(), error.what()));
   }
 }

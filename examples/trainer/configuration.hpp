@@ -36,7 +36,7 @@ bool is_utf8(const std::string& text);
 /// of the command line.
 ///
 /// Throws  failure that names the file, and the key where it is about one: when the file cannot be
-///         read, is no JSON object, has a key of no field, or a value that a variable cannot hold.
+///         read, is not a JSON object, has a key of no field, or a value that a variable cannot hold.
 void read_configuration(const std::filesystem::path& path, std::span<field> fields);
 
 enum class layout { pretty, compact };

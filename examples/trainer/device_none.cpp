@@ -8,7 +8,8 @@ namespace {
 
 [[noreturn]] void refuse() {
   throw failure(
-      "This trainer was built without nvcc: --device cuda needs it beside LibTorch's CUDA.");
+      "This trainer was built without nvcc: --device cuda needs it in addition to LibTorch's "
+      "CUDA.");
 }
 
 }  // namespace

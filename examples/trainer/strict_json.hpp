@@ -23,7 +23,7 @@ Json parse_strictly(std::string_view text) {
     if (event == Json::parse_event_t::object_end) keys.pop_back();
     if (event == Json::parse_event_t::key &&
         !keys.back().insert(parsed.template get<std::string>()).second) {
-      throw failure(fmt::format("the key {} is there twice", parsed.dump()));
+      throw failure(fmt::format("the key {} occurs twice", parsed.dump()));
     }
     return true;
   });

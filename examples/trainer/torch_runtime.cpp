@@ -18,7 +18,8 @@ at::Device find_device(const std::string& name) {
   if (name != "cuda") return at::kCPU;
   if (!torch::cuda::is_available()) {
     throw failure(
-        "--device cuda was asked for, but this LibTorch is built without CUDA or finds no device.");
+        "--device cuda was asked for, but this LibTorch was built without CUDA or finds no "
+        "device.");
   }
   return {at::kCUDA, 0};
 }

@@ -251,9 +251,9 @@ TEST_CASE("a folder is made and tried; a file named probe that lies there is not
 
   CHECK(message_of([&] { common::prepare_folder(place / "probe" / "below"); }) ==
         "Files cannot be written to the folder " + (place / "probe" / "below").string() +
-            ": Not a directory; --out takes another.");
+            ": Not a directory; --out names another.");
   CHECK(message_of([&] { watch([&] { common::prepare_folder(place); }, "write", ENOSPC); }) ==
         "Files cannot be written to the folder " + place.string() +
-            ": No space left on device; --out takes another.");
+            ": No space left on device; --out names another.");
   CHECK(names_in(place) == std::vector<std::string>{"probe"});
 }

@@ -164,7 +164,7 @@ TEST_CASE("so is what is missing, too much or there twice, and coverage of anoth
   std::string twice = whole;
   twice.insert(1, "\"rounds\":5,");
   CHECK_THROWS_WITH(trainer::read_account(small_model(), 2, twice),
-                    "the key \"rounds\" is there twice");
+                    "the key \"rounds\" occurs twice");
   for (const std::string& text : {std::string(), whole.substr(0, 40), std::string("null")}) {
     CHECK_THROWS(trainer::read_account(small_model(), 2, text));
   }

@@ -118,7 +118,7 @@ TEST_CASE("bytes behind the last item are refused") {
   longer.push_back(0);
   write_packed(files.labels, longer);
   CHECK(files.message() ==
-        files.labels.string() + " goes on after the last item that its header counts.");
+        files.labels.string() + " has data after the last item that its header counts.");
 }
 
 TEST_CASE("a folder without the data says how to get it") {
