@@ -55,7 +55,7 @@ void check_format(const std::string& tensor, element_format found) {
        format_text(expected));
 }
 
-/// Whether a T may lie at the address.
+/// Whether a T may be at the address.
 template <class T>
 bool is_aligned(const void* address) noexcept {
   return reinterpret_cast<std::uintptr_t>(address) % alignof(T) == 0;

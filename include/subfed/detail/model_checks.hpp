@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// What verbs check of all of a model's tensors: how many, and their shapes.
+/// What verbs check of all of a model's tensors: their number and their shapes.
 #pragma once
 
 #include <subfed/detail/tensor_checks.hpp>
