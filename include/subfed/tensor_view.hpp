@@ -153,7 +153,7 @@ class tensor_view {
   std::int64_t size() const noexcept {
     std::int64_t n = 1;
     for (int r = 0; r < rank_; ++r) {
-      if (extents_[r] == 0) return 0;  // first: the other extents may be of any size then
+      if (extents_[r] == 0) return 0;  // checked first: the other extents may then be of any size
     }
     for (int r = 0; r < rank_; ++r) n *= extents_[r];
     return n;
@@ -168,7 +168,7 @@ class tensor_view {
   /// Cost  O(rank^2), or a sort of all offsets for strides that do not nest.
   bool is_unique() const;
 
-  /// The element at an index. Pre: one index a dimension, each in range.
+  /// The element at an index. Pre: one index per dimension, each in range.
   template <std::integral... Indices>
   T& operator()(Indices... indices) const noexcept {
     SUBFED_ASSERT(sizeof...(Indices) == static_cast<std::size_t>(rank_));
@@ -300,8 +300,8 @@ std::pair<std::int64_t, std::int64_t> offset_range(const tensor_view<T>& view) n
 template <class T>
 bool tensor_view<T>::is_unique() const {
   if (size() == 0) return true;
-  // Nested strides: each steps over everything that the smaller ones reach.
-  // Sorted by insertion: in std::sort of so few GCC 12 sees a write behind the array, and warns.
+  // Nested strides: each stride steps over everything that the smaller ones reach. Sorted by
+  // insertion: in std::sort of so few GCC 12 sees a write past the array's end, and warns.
   std::array<std::pair<std::int64_t, std::int64_t>, max_rank> by_stride{};  // (|stride|, extent)
   std::size_t n = 0;
   for (int r = 0; r < rank_; ++r) {
