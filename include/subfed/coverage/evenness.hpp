@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// How evenly a number of things (nodes, parameters) got their turns, from how often each was held.
+/// How evenly items (nodes, parameters) were held, from how often each was held.
 #pragma once
 
 #include <subfed/detail/arithmetic.hpp>
@@ -30,11 +30,11 @@ struct evenness {
   std::int64_t unseen = 0;  ///< items that were never held
   double unseen_share = 0;  ///< unseen / items, 0 for no items
   /// Gini coefficient, sum_i (2 i - n - 1) x_i / (n sum_i x_i) over ascending x_i: 0 when all were
-  /// held equally often, near 1 when few had it all. 0 for all zeros.
+  /// held equally often, near 1 when only a few were held. 0 for all zeros.
   double gini = 0;
-  /// Shannon's entropy of the shares p_i = x_i / sum x over its largest value,
-  /// -sum p_i log p_i / log n: 1 when all were held equally often, 0 when one had it all. 1 for all
-  /// zeros and for n < 2.
+  /// Shannon's entropy of the shares p_i = x_i / sum x over its largest value, -sum p_i log
+  /// p_i / log n: 1 when all were held equally often, 0 when only one was held. 1 for all zeros and
+  /// for n < 2.
   double entropy = 1;
 };
 
