@@ -195,18 +195,18 @@ inline std::string npy_code(element_format format) {
 
 }  // namespace detail
 
-/// The array of a .npy file that lies in memory (what numpy.save writes and Flower sends), read in
-/// place: versions 1 to 3, both element orders. The bytes are to outlive what is returned; a
-/// temporary string or vector does not compile.
+/// The array of a .npy file in memory (what numpy.save writes and Flower sends), read in place:
+/// versions 1 to 3, both element orders. The bytes must outlive the result; a temporary string or
+/// vector does not compile.
 ///
 ///   const auto update = subfed::npy_view(bytes);
 ///   subfed::scatter<float>(update, sub[weight], global);
 ///
-/// What follows the array is left alone: a second array begins at data() + size_bytes().
+/// What follows the array is ignored: a second array begins at data() + size_bytes().
 ///
-/// Throws  error for bytes that are no .npy file, a header that is not exactly what the format asks
-///         for, fewer bytes than the shape needs, Python objects, records, big-endian elements, a
-///         type that is no number, and a rank over 8.
+/// Throws  error for bytes that are not a .npy file, a header that is not exactly as the format
+///         requires, fewer bytes than the shape needs, Python objects, records, big-endian
+///         elements, a type that is not a number, and a rank over 8.
 /// Cost    Reads the header only.
 template <detail::byte_range Bytes>
 byte_tensor npy_view(Bytes&& file) {
@@ -243,7 +243,7 @@ byte_tensor npy_view(Bytes&& file) {
           data.data()};
 }
 
-/// A tensor as a .npy file, version 1, little-endian and row-major whatever its strides are; the
+/// A tensor as a .npy file, version 1, little-endian and row-major whatever its strides; the
 /// elements begin at a multiple of 64. Bytes: a std::string or std::vector of a type of one byte.
 ///
 ///   const std::string body = npy_bytes<std::string>(w);

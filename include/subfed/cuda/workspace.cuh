@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// Memory for what calls upload: allocated once, before the hot path.
+/// Memory for what calls upload, allocated once, before the hot path.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -34,7 +34,7 @@ struct destroy_event {
   void operator()(cudaEvent_t e) const noexcept { static_cast<void>(cudaEventDestroy(e)); }
 };
 
-/// Where an upload lies, and whether the workspace still keeps it.
+/// Where an upload is, and whether the workspace still keeps it.
 struct uploaded {
   std::byte* data = nullptr;
   std::shared_ptr<const std::uint64_t> generation = nullptr;
@@ -44,8 +44,9 @@ struct uploaded {
 
 }  // namespace detail
 
-/// Holds the plans of calls: so many bytes of device memory, and as many of pinned host memory that
-/// they are uploaded from. One workspace serves one device and, between two resets, one stream.
+/// Holds the plans of calls: a number of bytes of device memory, and as many of pinned host memory
+/// from which they are uploaded. One workspace serves one device and, between two resets, one
+/// stream.
 ///
 /// Plans are kept until reset() or the end of the workspace; a call whose plan is gone refuses to be
 /// launched. A graph that has captured launches needs them as long as it is launched.
@@ -69,7 +70,7 @@ class workspace {
   workspace(const workspace&) = delete;
   workspace& operator=(const workspace&) = delete;
   workspace& operator=(workspace&&) = delete;
-  /// Pre: the stream has done with all launches.
+  /// Pre: the stream has finished all launches.
   ~workspace() {
     if (generation_ != nullptr) ++*generation_;
   }
@@ -80,7 +81,7 @@ class workspace {
   /// Forgets all plans. Pre: launches on the stream so far are done, or the next upload is on the same
   /// stream.
   ///
-  /// Throws  error while an upload is under way: nothing here waits for a device.
+  /// Throws  error while an upload is in progress: nothing here waits for a device.
   void reset() {
     const cudaError_t state = used_ == 0 ? cudaSuccess : cudaEventQuery(last_upload_.get());
     if (state == cudaErrorNotReady) {
