@@ -13,7 +13,7 @@
 
 // Results are the same everywhere only if every operation on doubles is rounded to a double.
 #if defined(__FLT_EVAL_METHOD__) && __FLT_EVAL_METHOD__ == 2
-#error "subfed: x87 instructions round otherwise than all others; add -msse2 -mfpmath=sse."
+#error "subfed: x87 instructions round differently from all others; add -msse2 -mfpmath=sse."
 #endif
 
 /// 1 when errors are thrown, 0 when they go to the error handler (see error.hpp).

@@ -101,7 +101,7 @@ class basic_index_set {
     out.extent_ = checked(extent);
     if (count < 0 || count > extent) {
       detail::fail("subfed: index_set: " + std::to_string(count) +
-                   " nodes are asked of a group of " + std::to_string(extent));
+                   " nodes are requested of a group of " + std::to_string(extent));
     }
     if (first < 0 || (first >= extent && first != 0)) {
       detail::fail("subfed: index_set: the window's first node " + std::to_string(first) +

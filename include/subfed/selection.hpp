@@ -120,7 +120,7 @@ class selection {
     if (d.global_extent < 0 || d.local_extent < 0) {
       refuse("dimension " + std::to_string(r) + " has the extents " +
              std::to_string(d.global_extent) + " and " + std::to_string(d.local_extent) +
-             ", expected no negative one");
+             ", expected none that is negative");
     }
     for (const run& a : d.runs) {
       if (a.length < 1) refuse_run(a, "is empty");

@@ -107,7 +107,7 @@ TEST_CASE("residual adds: identity and projected skips write one group") {
         "subfed: layers: 'conv2.weight' writes 16 elements (wider), but 'short.weight', which is "
         "added to it, 8 elements (stream)");
   CHECK(message_of([&] { residual_add(net, {}); }) ==
-        "subfed: layers: a residual add of no tensors");
+        "subfed: layers: a residual addition of no tensors");
   const auto scalar = net.tensor("scalar", {});
   CHECK(message_of([&] { residual_add(net, {scalar}); }) ==
         "subfed: layers: 'scalar' has the rank 0, so it writes no dimension");

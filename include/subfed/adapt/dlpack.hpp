@@ -127,8 +127,8 @@ tensor_view<T> dlpack_elements(const D& t) {
     if (t.data == nullptr) refuse_dlpack("has no data");
     if (t.byte_offset % sizeof(element) != 0) {
       refuse_dlpack("has the byte offset " + std::to_string(t.byte_offset) +
-                    ", which is no multiple of the element's " + std::to_string(sizeof(element)) +
-                    " bytes");
+                    ", which is not a multiple of the element's " +
+                    std::to_string(sizeof(element)) + " bytes");
     }
     // The address is computed in the signed type of pointers' differences.
     const std::uint64_t from = reinterpret_cast<std::uintptr_t>(static_cast<const void*>(t.data));
@@ -141,7 +141,7 @@ tensor_view<T> dlpack_elements(const D& t) {
         static_cast<std::byte*>(const_cast<void*>(static_cast<const void*>(t.data))) +
         static_cast<std::ptrdiff_t>(t.byte_offset);
     if (!is_aligned<element>(address)) {
-      refuse_dlpack("lies at an address that is not a multiple of " +
+      refuse_dlpack("is at an address that is not a multiple of " +
                     std::to_string(alignof(element)) + ": copy it first");
     }
     data = reinterpret_cast<T*>(address);
@@ -155,7 +155,7 @@ template <class T, dlpack_struct D>
 tensor_view<T> view_of_dlpack(const D& t) {
   const int device = static_cast<int>(t.device.device_type);
   if (!dlpack_host_reads(device)) {
-    refuse_dlpack("is on " + dlpack_device_text(device) + ", which the CPU does not read");
+    refuse_dlpack("is on " + dlpack_device_text(device) + ", which the CPU cannot read");
   }
   return dlpack_elements<T>(t);
 }
@@ -182,7 +182,7 @@ void check_managed(const M& m) {
   check_dlpack_version(m);
   if constexpr (dlpack_versioned<M> && !std::is_const_v<T>) {
     if ((m.flags & dlpack_read_only) != 0) {
-      refuse_dlpack("is to be written to, but is read-only");
+      refuse_dlpack("is a destination, but is read-only");
     }
   }
 }

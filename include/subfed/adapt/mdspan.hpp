@@ -59,7 +59,7 @@ struct view_traits<M> {
   static tensor_view<T> view(const M& m) {
     static_assert(
         detail::is_plain_accessor<typename M::accessor_type, typename M::element_type>,
-        "subfed: an mdspan is seen through its default accessor only: this one's accessor has "
+        "subfed: an mdspan is viewed only through its default accessor: this one's accessor has "
         "state, or changes what is in memory when it is read");
     constexpr std::size_t rank = M::rank();
     static_assert(rank <= static_cast<std::size_t>(max_rank), "subfed: the rank is over 8");

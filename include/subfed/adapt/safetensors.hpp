@@ -161,14 +161,14 @@ class safetensors_view {
     }
     const std::uint64_t length = detail::load_little<8>(file.data());
     if (length > detail::safetensors_most_header) {
-      detail::refuse_safetensors("the header is to have " + std::to_string(length) +
-                                 " bytes, the most is " +
+      detail::refuse_safetensors("the header should have " + std::to_string(length) +
+                                 " bytes, the maximum is " +
                                  std::to_string(detail::safetensors_most_header));
     }
     if (length > file.size() - before) {
-      detail::refuse_safetensors("the header is to have " + std::to_string(length) +
-                                 " bytes, but the file has " +
-                                 std::to_string(file.size() - before) + " more only");
+      detail::refuse_safetensors("the header should have " + std::to_string(length) +
+                                 " bytes, but the file has only " +
+                                 std::to_string(file.size() - before) + " more");
     }
     const auto header = file.subspan(before, static_cast<std::size_t>(length));
     const auto data = file.subspan(before + static_cast<std::size_t>(length));
@@ -187,7 +187,7 @@ class safetensors_view {
     for (std::size_t i = 1; i < by_name_.size(); ++i) {
       const std::string& name = entries_[by_name_[i]].name;
       if (name == entries_[by_name_[i - 1]].name) {
-        detail::refuse_safetensors("the tensor " + detail::quoted(name) + " comes twice", name);
+        detail::refuse_safetensors("the tensor " + detail::quoted(name) + " occurs twice", name);
       }
     }
   }
@@ -214,7 +214,7 @@ class safetensors_view {
         return;
       }
       if (std::exchange(has_metadata, true)) {
-        detail::refuse_safetensors("'__metadata__' comes twice");
+        detail::refuse_safetensors("'__metadata__' occurs twice");
       }
       json.object([&](std::string key) { metadata_.emplace_back(std::move(key), json.string()); });
     });
@@ -276,7 +276,7 @@ class safetensors_view {
     for (const draft& d : drafts) {
       if (d.begin != covered) {
         detail::refuse_safetensors("the tensor " + detail::quoted(d.name) + " begins at byte " +
-                                       std::to_string(d.begin) + ", the one before ends at " +
+                                       std::to_string(d.begin) + ", the previous one ends at " +
                                        std::to_string(covered),
                                    d.name);
       }

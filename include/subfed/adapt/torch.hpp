@@ -85,7 +85,7 @@ tensor_view<T> view_of_torch(const V& t) {
   }
   check_torch_type<std::remove_const_t<T>>(t);
   if (!std::is_const_v<T> && t.requires_grad()) {
-    refuse_torch("is to be written to, but requires gradients: pass its detach()");
+    refuse_torch("is a destination, but requires gradients: pass its detach()");
   }
   const auto rank = static_cast<std::size_t>(t.dim());
   const tensor_view<T> out(static_cast<T*>(t.data_ptr()),

@@ -151,21 +151,20 @@ inline void check_weight(double weight, const std::string& client, error_subject
 /// Finite weights whose sum is infinite would divide infinity by infinity.
 inline void check_total_weight(double total) {
   if (is_finite_double(total)) return;
-  fail("subfed: average: the weights of the cohort add up to more than a double holds");
+  fail("subfed: average: the weights of the cohort add up to more than a double can hold");
 }
 
 inline void check_options(const average_options& options) {
   if (!is_finite_double(options.step)) fail("subfed: average: the step is not finite");
   const bool weighs = options.on_late == late_update::weigh;
   if (weighs != (options.late_weight != nullptr)) {
-    fail(weighs
-             ? "subfed: average: late updates are to be weighed, but no late_weight is given"
-             : "subfed: average: a late_weight is given, but late updates are not to be weighed");
+    fail(weighs ? "subfed: average: on_late is weigh, but no late_weight is given"
+                : "subfed: average: a late_weight is given, but on_late is not weigh");
   }
   const bool by_round =
       options.on_late != late_update::refuse || options.on_repeated != repeated_update::refuse;
   if (by_round && !options.round) {
-    fail("subfed: average: late or repeated updates are to be told, but no round is given");
+    fail("subfed: average: on_late or on_repeated is set, but no round is given");
   }
 }
 

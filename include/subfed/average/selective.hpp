@@ -171,7 +171,7 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
       if (ranges.back().choose()) continue;
       const std::string& name = model_.tensors()[t].name;
       detail::fail("subfed: average: the products of weights and values of tensor '" + name +
-                       "' lie too far apart in the averages to merge to be added",
+                       "' are too far apart in the averages to merge to be added",
                    {.tensor = name});
     }
     for (std::size_t t = 0; t < state_.size(); ++t) {

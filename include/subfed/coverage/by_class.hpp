@@ -69,7 +69,7 @@ class coverage_by_class {
   }
   void check_like(const coverage_by_class& other) const {
     if (other.classes_.size() == classes_.size()) return;
-    detail::fail("subfed: coverage: what is to be joined has " +
+    detail::fail("subfed: coverage: the coverage to join has " +
                  std::to_string(other.classes_.size()) + " classes, expected " +
                  std::to_string(classes_.size()));
   }

@@ -48,7 +48,7 @@ inline evenness evenness_of(const count_histogram& histogram) {
   for (const auto& [times, items] : histogram) {
     if (times < 0 || items < 0) {
       detail::fail("subfed: evenness: " + std::to_string(items) + " items were held " +
-                   std::to_string(times) + " times, expected no negative number");
+                   std::to_string(times) + " times, expected a number that is not negative");
     }
     if (items == 0) continue;
     if (out.items == 0) out.min = times;

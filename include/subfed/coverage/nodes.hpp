@@ -132,7 +132,7 @@ class coverage {
     check_like(shard);
     if (shard.rounds_ != 0) {
       detail::fail("subfed: coverage: the shard to merge has ended " +
-                   std::to_string(shard.rounds_) + " rounds, expected clients of one going on");
+                   std::to_string(shard.rounds_) + " rounds, expected none");
     }
     check_room(shard.open_clients_, 0, 0, 0);
     for (std::size_t g = 0; g < groups_.size(); ++g) {
@@ -273,10 +273,10 @@ class coverage {
   }
   void check_like(const coverage& other) const {
     if (!(other.model_ == model_)) {
-      detail::fail("subfed: coverage: what is to be joined is of another model");
+      detail::fail("subfed: coverage: the coverage to join is of another model");
     }
     if (other.times_ != times_) {
-      detail::fail("subfed: coverage: what is to be joined keeps first covers up to " +
+      detail::fail("subfed: coverage: the coverage to join keeps first covers up to " +
                    std::to_string(other.times_) + " times, expected " + std::to_string(times_));
     }
   }

@@ -169,7 +169,7 @@ class parameter_coverage {
 
   void check_like(const parameter_coverage& other) const {
     if (other.model_ == model_) return;
-    detail::fail("subfed: parameter_coverage: what is to be joined is of another model");
+    detail::fail("subfed: parameter_coverage: the coverage to join is of another model");
   }
   static void copy(const detail::holding_log& from, std::size_t round, detail::holding_log& to) {
     for (const auto e : from.entries(round)) to.record(from.sets_of(e));

@@ -87,7 +87,8 @@ class workspace {
     if (state == cudaErrorNotReady) {
       static_cast<void>(cudaGetLastError());
       subfed::detail::fail(
-          "subfed: cuda: the workspace is reset while an upload from it is under way: synchronise "
+          "subfed: cuda: the workspace is reset while an upload from it is in progress: "
+          "synchronise "
           "the stream first, or take another workspace");
     }
     detail::check(state, "cudaEventQuery");
@@ -135,7 +136,7 @@ class workspace {
       subfed::detail::fail("subfed: cuda: the plan takes " + std::to_string(bytes) +
                            " bytes, but of the workspace's " + std::to_string(capacity_) +
                            " bytes only " + std::to_string(rounded(capacity_) - used_) +
-                           " are free: reset it, or take a larger one");
+                           " are free: reset it, or use a larger one");
     }
     cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
     detail::check(cudaStreamIsCapturing(stream, &capturing), "cudaStreamIsCapturing");

@@ -56,7 +56,7 @@ struct element_of_call {
                 "and xtensor have no elements yet: evaluate them first)");
   using type = typename common_element<Named, Vs...>::type;
   static_assert(!std::is_void_v<type>,
-                "subfed: the element type is known at run time only: name it, as in "
+                "subfed: the element type is known only at run time: name it, as in "
                 "slice<float>(...)");
 };
 template <class Named, class... Vs>

@@ -114,7 +114,7 @@ inline void check_heads(const model& net, const attention_heads& heads, const st
   const std::string tensors = "'" + query + "' and '" + key + "'";
   if (heads.key_value_heads < 1 || heads.query_heads % heads.key_value_heads != 0) {
     fail("subfed: layers: " + std::to_string(heads.query_heads) + " query heads of '" + query +
-         "' cannot be shared out to " + std::to_string(heads.key_value_heads) +
+         "' cannot be divided among " + std::to_string(heads.key_value_heads) +
          " key-value heads of '" + key + "'");
   }
   const auto keys =

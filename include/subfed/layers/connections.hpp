@@ -47,7 +47,7 @@ inline std::string sized(const model& net, const dimension& d) {
 /// Throws  error that names both tensors when they write different dimensions, so that a client
 ///         would add unrelated nodes.
 inline dimension residual_add(const model& net, std::initializer_list<tensor_id> tensors) {
-  if (tensors.size() == 0) detail::fail("subfed: layers: a residual add of no tensors");
+  if (tensors.size() == 0) detail::fail("subfed: layers: a residual addition of no tensors");
   const tensor_id first = *tensors.begin();
   const dimension& out = detail::written_by(net, first);
   for (const tensor_id t : tensors) {

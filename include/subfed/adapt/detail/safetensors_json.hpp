@@ -96,7 +96,7 @@ class safetensors_json {
       std::int64_t number = 0;
       if (!parse_decimal(text_, at_, number)) {
         at_ = begin;
-        refuse("something else than a whole number of 0 to 2^63 - 1");
+        refuse("something other than a whole number from 0 to 2^63 - 1");
       }
       if (text_[begin] == '0' && at_ > begin + 1) refuse("a number with leading zeros");
       out.push_back(number);
@@ -109,7 +109,7 @@ class safetensors_json {
     expect('"');
     std::string out;
     while (true) {
-      if (at_ == text_.size()) refuse("a string without an end");
+      if (at_ == text_.size()) refuse("an unterminated string");
       const char c = text_[at_];
       if (c == '"') {
         ++at_;
@@ -130,7 +130,7 @@ class safetensors_json {
 
   void end() {
     skip_space();
-    if (at_ != text_.size()) refuse("something behind its end");
+    if (at_ != text_.size()) refuse("something after its end");
   }
 
  private:

@@ -65,7 +65,7 @@ void include_products(product_range& range, const submodel& sub, std::size_t t,
   fail("subfed: average: " + client_text(sub) + " has a weight, " + text(weight) +
            ", whose product with the values of tensor '" + info.name + "'" +
            (at < 0 ? std::string() : ", at global element " + index_text(at, info.extents) + ",") +
-           " lies too far from the other products to be added to them",
+           " is too far from the other products to be added to them",
        {.client = sub.origin().client, .tensor = info.name});
 }
 

@@ -24,7 +24,7 @@ inline std::int64_t cost_sum(std::int64_t a, std::int64_t b) {
 inline std::int64_t not_negative(const char* what, std::int64_t n) {
   if (n < 0) {
     fail(std::string("subfed: cost: ") + what + " is " + std::to_string(n) +
-         ", expected no negative number");
+         ", expected a number that is not negative");
   }
   return n;
 }

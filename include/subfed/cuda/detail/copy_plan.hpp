@@ -35,7 +35,7 @@ class block_list {
     const auto first = static_cast<std::int64_t>(jobs_.size());
     const std::int64_t blocks = (packs + packs_a_block - 1) / packs_a_block;
     if (blocks > (std::numeric_limits<std::int32_t>::max)() - first) {
-      subfed::detail::fail("subfed: cuda: one launch is to have more than 2^31 - 1 blocks");
+      subfed::detail::fail("subfed: cuda: one launch would have more than 2^31 - 1 blocks");
     }
     jobs_.insert(jobs_.end(), static_cast<std::size_t>(blocks), count_++);
     return first;
