@@ -86,8 +86,7 @@ std::string refused_header(const std::string& header) {
 
 TEST_CASE(".npy arrays conform") { CHECK(conformance::failures<arrays>() == ""); }
 
-TEST_CASE("a file as NumPy writes it is read where it lies" *
-          doctest::skip(!support::reads_in_place)) {
+TEST_CASE("a file as NumPy writes it is read in place" * doctest::skip(!support::reads_in_place)) {
   // numpy.save of numpy.arange(6, dtype="f4").reshape(2, 3)
   std::string bytes =
       "\x93NUMPY\x01\0v\0{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }"s;

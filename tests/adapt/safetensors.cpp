@@ -175,7 +175,7 @@ TEST_CASE("the tensors of a model are found by their names and averaged where th
         "subfed: the safetensors tensor 'fc1.weight' has elements of type float, expected double");
 }
 
-TEST_CASE("a model of mixed element types is averaged where it lies, too" *
+TEST_CASE("a model of mixed element types is averaged in place, too" *
           doctest::skip(!support::reads_in_place)) {
   subfed::model net;
   const auto hidden = net.group("hidden", 2);
@@ -220,7 +220,7 @@ TEST_CASE("a length that is not there is refused before anything is read") {
         "100000000");
   CHECK(refusal(length_of(~std::uint64_t{0}) + "{}").find("18446744073709551615") !=
         std::string::npos);
-  CHECK(refusal(length_of(100000001) + "{}").find("the most is") != std::string::npos);
+  CHECK(refusal(length_of(100000001) + "{}").find("the maximum is") != std::string::npos);
   CHECK(refusal(length_of(3) + "{}") ==
         "subfed: safetensors: the header should have 3 bytes, but the file has only 2 more");
   CHECK(refusal(length_of(0)) == "subfed: safetensors: the header does not begin with '{'");

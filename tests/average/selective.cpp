@@ -604,7 +604,7 @@ TEST_CASE("under options.round a client counts once, over merges too") {
   CHECK(global == 2);  // the refused merges left no trace
 }
 
-TEST_CASE("a refused weight is told with the client that sent it") {
+TEST_CASE("a refused weight is reported with the client that sent it") {
   subfed::model net;
   net.tensor("x", {1});
   float x = 1;

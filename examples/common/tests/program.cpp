@@ -76,7 +76,7 @@ TEST_CASE("nothing that was printed is nothing that could be lost") {
   CHECK(run(full, [] { return 0; }).status == 0);
 }
 
-TEST_CASE("the status is the function's, and a failure is a sentence behind the program's name") {
+TEST_CASE("the status is the function's, and a failure is a sentence after the program's name") {
   CHECK(run(nowhere, [] { return 2; }).status == 2);
   const ended failed = run(nowhere, []() -> int { throw common::failure("No luck."); });
   CHECK(failed.status == 1);

@@ -79,7 +79,7 @@ TEST_CASE("what has been counted is read as it was written") {
   CHECK(std::isnan(again.history[1].on_test.loss));
 }
 
-TEST_CASE("a run that goes on has no evaluation that was there only for its end") {
+TEST_CASE("a run that continues has no evaluation that was there only for its end") {
   trainer::account a = five_rounds(5);
   CHECK(a.history.size() == 3);
   CHECK(a.since.rounds == 0);

@@ -139,7 +139,7 @@ DOCTEST_TEST_CASE("results do not depend on the number of threads, bit for bit")
 }
 
 DOCTEST_TEST_CASE(
-    "a run that goes on from a checkpoint gives what an unbroken one gives, bit for bit") {
+    "a run that continues from a checkpoint equals an uninterrupted one, bit for bit") {
   const temporary_folder folder;
   for (auto [name, settings] : everything()) {
     settings.identity = "{\"of\":\"" + name + "\"}";

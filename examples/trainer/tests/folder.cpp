@@ -34,7 +34,7 @@ TEST_CASE("one run at a time has a folder") {
   CHECK(std::filesystem::is_empty(folder.path()));
 }
 
-TEST_CASE("an earlier run is refused unless it is gone on with or overwritten") {
+TEST_CASE("an earlier run is refused unless it is continued or overwritten") {
   const temporary_folder folder;
   trainer::options settings;
   settings.out = folder.path().string();

@@ -407,7 +407,7 @@ TEST_CASE("options that exclude or need another say so") {
   }
 }
 
-TEST_CASE("an option that would be without effect is refused, by what it is for") {
+TEST_CASE("an option that would have no effect is refused, with the reason") {
   const auto without = [](std::vector<const char*> arguments) {
     const std::string option = arguments[arguments.size() - 2];
     const std::string message = refused(arguments), begin = option + " would have no effect: ";

@@ -240,7 +240,7 @@ void check_refused(const workplace& place, const words& arguments, const std::st
 
 }  // namespace
 
-TEST_CASE("a run that is killed behind a checkpoint of each method goes on to the same results") {
+TEST_CASE("a run that is killed after a checkpoint of each method continues to the same results") {
   const workplace place;
   long_run run{place, {"fedrolex", "scaffold", "feddrop"}, 16, {"--server-optimizer", "yogi"}};
   run.run_unbroken();
@@ -385,7 +385,7 @@ TEST_CASE(
   CHECK(results_in(out).at("fedavg.csv") == after.at("fedavg.csv"));
 }
 
-TEST_CASE("a second run in a folder is refused at once, and the first goes on") {
+TEST_CASE("a second run in a folder is refused at once, and the first continues") {
   const workplace place;
   const words run = {"--method",           "fedavg", "--rounds", "400",
                      "--checkpoint-every", "1",      "--out",    place.at("out").string()};
@@ -405,7 +405,7 @@ TEST_CASE("a second run in a folder is refused at once, and the first goes on") 
   CHECK(first.end_by(SIGTERM) == SIGTERM);
 }
 
-TEST_CASE("Ctrl-C and SIGTERM end a run with one sentence, and it goes on from there") {
+TEST_CASE("Ctrl-C and SIGTERM end a run with one sentence, and it continues from there") {
   const workplace place;
   long_run run{place, {"scaffold"}, 40, {"--server-optimizer", "yogi"}};
   run.run_unbroken();

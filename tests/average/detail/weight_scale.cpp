@@ -131,7 +131,7 @@ TEST_CASE("weights too far apart for one sum of doubles: exact at once, refused 
   CHECK(message_of([] {
           pair_mean<double>(form::merged, {1e300, 1}, {1e300, 1e-300});
         }) ==
-        "subfed: average: the products of weights and values of tensor 'x' lie too far apart in "
+        "subfed: average: the products of weights and values of tensor 'x' are too far apart in "
         "the averages to merge to be added");
 }
 
