@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// aggregate_safetensors <server.safetensors> <folder> <out.safetensors>: averages the checkpoints of
-/// a folder into the server's. The metadata says whose each is: client, round, capacity, weight.
+/// aggregate_safetensors <server.safetensors> <folder> <out.safetensors>: averages the checkpoints
+/// in a folder into the server's. Their metadata gives client, round, capacity and weight.
 /// make_checkpoints writes a small server and three updates to try it with.
 #include <subfed/adapt/safetensors.hpp>
 #include <subfed/subfed.hpp>
@@ -19,7 +19,7 @@
 
 namespace {
 
-/// What the metadata has under a key.
+/// The metadata's value for a key.
 std::string said(const subfed::safetensors_view& file, const char* key) {
   for (const auto& [name, text] : file.metadata()) {
     if (name == key) return text;
@@ -44,7 +44,7 @@ subfed::model describe() {
 
 void aggregate(const std::string& server, const std::string& folder, const std::string& out) {
   const subfed::model net = describe();
-  std::list<std::string> files;  // keep the bytes that the views look at
+  std::list<std::string> files;  // own the bytes that the views read
   std::vector<subfed::update<float>> updates;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     files.push_back(common::read_file(entry.path()));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// A convolution and the linear layer behind its flatten as xtensor arrays: one group of channels cuts
-/// both, and the clients' arrays are averaged back in one pass.
+/// A convolution and the linear layer after its flatten as xtensor arrays: one group of channels
+/// cuts both, and the clients' arrays are averaged back in one pass.
 #include <xtensor/xarray.hpp>
 #include <xtensor/xbuilder.hpp>
 #include <xtensor/xtensor.hpp>

@@ -20,7 +20,7 @@
 namespace coverage_tool {
 namespace {
 
-/// Says now and then how far the work is; elsewhere than on a terminal seldom.
+/// Reports now and then how far the work is; seldom when stderr is not a terminal.
 class progress {
  public:
   explicit progress(const options& settings) : settings_(settings) {}

@@ -23,7 +23,7 @@ void require(bool holds, std::string_view option, std::string_view expected, T f
   if (!holds) throw failure(fmt::format("{} is {}, but {} is expected.", option, found, expected));
 }
 
-/// An option that is a number, read whole and in no locale.
+/// An option that is a number, read completely and independently of the locale.
 template <class T>
 void add_number(CLI::App& app, const char* name, T& variable, const char* about) {
   app.add_option(

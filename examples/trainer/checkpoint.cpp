@@ -30,7 +30,7 @@ at::Tensor read_tensor(const subfed::byte_tensor& from, at::ScalarType type) {
 std::string sum_of(const checkpoint& kept) {
   std::uint32_t sum = 0;
   const auto add = [&](const std::string& text) {
-    sum = checksum(sum, text.data(), text.size() + 1);  // with the 0 behind it
+    sum = checksum(sum, text.data(), text.size() + 1);  // with the 0 after it
   };
   for (const auto& [name, text] : kept.texts) add(name), add(text);
   for (const auto& [name, tensor] : kept.tensors) {

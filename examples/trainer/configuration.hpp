@@ -43,7 +43,7 @@ enum class layout { pretty, compact };
 
 /// The fields that are wanted as a JSON object, in their order: pretty text, or one line.
 ///
-/// Throws  an exception for a text that is no UTF-8.
+/// Throws  an exception for a text that is not UTF-8.
 std::string write_configuration(std::span<const field> fields, layout how,
                                 const std::function<bool(std::string_view)>& wanted);
 

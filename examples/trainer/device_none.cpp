@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// What stands in for device_cuda.cu where LibTorch has no CUDA or nvcc is missing.
+/// The replacement for device_cuda.cu where LibTorch has no CUDA or nvcc is missing.
 #include "device_cuda.hpp"
 #include "failure.hpp"
 

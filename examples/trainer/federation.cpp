@@ -259,7 +259,7 @@ method_result run(const named_method& which, const options& settings, const fede
     }
     report(news);
   } else if (settings.checkpoint_every > 0) {
-    std::filesystem::remove(path);  // of an earlier run: nobody is to go on from it
+    std::filesystem::remove(path);  // of an earlier run: nobody must continue from it
   }
 
   training_plan plan{settings.local_epochs, settings.batch, settings.lr, settings.momentum,

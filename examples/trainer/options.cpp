@@ -19,7 +19,7 @@
 namespace trainer {
 namespace {
 
-/// The command line with the file behind it.
+/// The command line, then the configuration file.
 class command_line {
  public:
   explicit command_line(const std::string& footer) {
@@ -28,7 +28,7 @@ class command_line {
     app_.option_defaults()->always_capture_default();
   }
 
-  /// Options that come stand under this title in the help.
+  /// The options that follow appear under this title in the help.
   void title(std::string text) { title_ = std::move(text); }
   /// An option that a file may set too.
   template <class T>
@@ -44,7 +44,7 @@ class command_line {
       return app_.add_flag("--" + name, variable, about)->group(title_);
     } else {
       CLI::Option* option = app_.add_option("--" + name, variable, about)->group(title_);
-      // CLI11 alone takes what is out of range for the nearest number, and -1 for 2^64 - 1.
+      // CLI11 by itself reads numbers out of range as the nearest one, and -1 as 2^64 - 1.
       if constexpr (std::is_integral_v<T>) {
         option->check([](const std::string& text) -> std::string {
           if (common::number<T>(text)) return "";
@@ -61,7 +61,7 @@ class command_line {
     find(b).instead_of = a;
   }
 
-  /// False when it asked for help, which has been printed then.
+  /// False when it asked for help, which has then been printed.
   bool parse(int argc, const char* const* argv, const std::string& file) {
     try {
       app_.parse(argc, argv);
@@ -256,7 +256,7 @@ void add_run(command_line& line, options& o, std::string& file) {
       ->default_str("");
 }
 
-/// Why an option says nothing beside the others, whatever the methods are; empty where it does.
+/// Why an option has no effect beside the others, whatever the methods are; empty where it has.
 std::string why_out_of_force(std::string_view name, const options& o) {
   if (name == "decay-at" && o.schedule != lr_schedule::step) {
     return "it needs --lr-schedule step";

@@ -27,7 +27,7 @@ double milliseconds_a_round(const method_result& r, double seconds) {
   return r.rounds > 0 ? 1e3 * seconds / static_cast<double>(r.rounds) : 0;
 }
 
-/// How a method's lines look: where colours come round again, dashes differ.
+/// How a method's lines look: where colours repeat, dashes differ.
 std::string look_of(bool is_bound, std::size_t number) {
   constexpr int bound_dashes[] = {2, 4, 3, 5}, dashes[] = {1, 4, 2, 5};
   if (is_bound) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// JSON in which no object has a key twice: the parser alone takes the last of them.
+/// JSON in which no object has a key twice: the parser by itself takes the last of them.
 #pragma once
 
 #include <fmt/format.h>
@@ -14,7 +14,7 @@
 
 namespace trainer {
 
-/// Throws  failure for a key that is there twice, and what the parser throws.
+/// Throws  failure for a key that occurs twice, and what the parser throws.
 template <class Json>
 Json parse_strictly(std::string_view text) {
   std::vector<std::set<std::string>> keys;  // of the objects that are open

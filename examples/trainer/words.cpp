@@ -90,7 +90,7 @@ void check(const options& o) {
   }
 }
 
-/// The value that stands beside a word.
+/// The value next to a word.
 template <class T, std::size_t N>
 T meant(std::string_view option, std::string_view word,
         const std::pair<std::string_view, T> (&table)[N]) {
