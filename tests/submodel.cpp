@@ -48,7 +48,7 @@ std::vector<float> counted(std::int64_t n) {
   return out;
 }
 
-/// The columns that a sub-model has of a tensor with one row, by slicing 0, 1, 2, ..
+/// The columns that a submodel has of a tensor with one row, by slicing 0, 1, 2, ..
 nodes_type sliced_columns(const submodel& sub, subfed::tensor_id t) {
   const auto shape = sub[t].global_extents();
   const auto global = counted(support::elements_of(shape));

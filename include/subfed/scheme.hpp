@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// What a scheme is told, and what a scheme is.
+/// What a scheme is given, and what a scheme is.
 #pragma once
 
 #include <subfed/capacity.hpp>

@@ -132,8 +132,8 @@ inline round_distribution first_cover(const random_round& round, std::int64_t ti
 ///
 ///   E T = sum_{i = 1..K} (-1)^(i+1) C(K,i) / (1 - C(K-i,L) / C(K,L)),
 ///
-/// in which terms cancel for K over 40. It is computed instead for u = 1, 2, .. K unseen nodes: E
-/// T(u) = (1 + sum_{d > 0} P(d new) E T(u - d)) / P(some new), client after client of a round.
+/// in which terms cancel for K over 40. It is computed instead for u = 1, 2, .. K unseen nodes:
+/// E T(u) = (1 + sum_{d > 0} P(d new) E T(u - d)) / P(some new), client after client of a round.
 ///
 /// Throws    error when no client keeps a node.
 /// Numerics  Positive terms only: for K up to 10^5 the relative error of the mean is below 1e-11,
