@@ -142,7 +142,7 @@ struct view_traits<byte_tensor> {
   static element_format format(const byte_tensor& t) {
     if (!t.has_elements()) {
       detail::fail("subfed: " + t.label() + " has elements of type " +
-                   detail::quoted(t.element_type()) + ", which are there as bytes only");
+                   detail::quoted(t.element_type()) + ", which are available only as bytes");
     }
     return t.format();
   }
@@ -153,12 +153,12 @@ struct view_traits<byte_tensor> {
     using element = std::remove_const_t<T>;
     t.check<element>();
     if (!t.is_aligned<element>()) {
-      detail::fail("subfed: " + t.label() + " lies at an address that is not a multiple of " +
-                   std::to_string(alignof(element)) + ": take aligned_copy<" +
+      detail::fail("subfed: " + t.label() + " is at an address that is not a multiple of " +
+                   std::to_string(alignof(element)) + ": use aligned_copy<" +
                    detail::format_text(format_of<element>()) + ">() of it");
     }
     if (!t.is_readable_in_place<element>()) {
-      detail::fail("subfed: " + t.label() + " is little-endian, unlike this machine: take " +
+      detail::fail("subfed: " + t.label() + " is little-endian, unlike this machine: use " +
                    "aligned_copy<" + detail::format_text(format_of<element>()) + ">() of it");
     }
     // An empty tensor may be anywhere, and is not read.

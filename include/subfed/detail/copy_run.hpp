@@ -72,8 +72,9 @@ inline void copy_past_cache(const std::byte* from, std::byte* to, std::size_t by
 template <class T>
 void copy_run(const T* from, std::int64_t from_stride, T* to, std::int64_t to_stride,
               std::int64_t length, placement where) noexcept {
-  static_assert(std::is_trivially_copyable_v<T>,
-                "subfed: elements of tensors are copied as bytes: their type is to be trivial");
+  static_assert(
+      std::is_trivially_copyable_v<T>,
+      "subfed: elements of tensors are copied as bytes: their type must be trivially copyable");
   constexpr std::int64_t call_pays = 32;  // below, a call costs more than the loop
   constexpr std::int64_t past_cache_pays = 1024 / static_cast<std::int64_t>(sizeof(T));
   if (from_stride != 1 || to_stride != 1) {
@@ -152,7 +153,7 @@ struct convertible_element {
       "subfed: one tensor is not of mixed types: leave the element type out, or name it, as "
       "in slice<float>(...)");
   static_assert(std::is_void_v<Named> || !std::is_void_v<type>,
-                "subfed: the element type is known at run time only: name it, as in "
+                "subfed: the element type is known only at run time: name it, as in "
                 "slice<float>(...)");
   static_assert(std::is_same_v<type, other> || (averageable<type> && averageable<other>),
                 "subfed: the tensors of one call differ in element type");
