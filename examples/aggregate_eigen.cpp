@@ -32,7 +32,7 @@ int main() {
       subfed::slice(global, sub[weight], w);
       subfed::slice(x, {subfed::index_set::full(64), held},
                     own);  // the data's columns, the same way
-      // What the columns that the client lacks explain is taken from the global model.
+      // The share explained by columns that the client lacks comes from the global model.
       const Eigen::VectorXd rest = y - x * global.transpose() + own * w.transpose();
       for (int step = 0; step < 5; ++step) {
         w -= 0.02 * (own * w.transpose() - rest).transpose() * own;
@@ -45,6 +45,6 @@ int main() {
   for (int i = 0; i < features; ++i) std::printf(" %.3f", global(0, i));
   std::printf("\n");
   if (std::fflush(stdout) == 0) return 0;
-  std::perror("What was printed has not arrived");
+  std::perror("The output could not be written");
   return 1;
 }

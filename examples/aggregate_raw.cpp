@@ -54,6 +54,6 @@ int main() {
   for (std::size_t n = 0; n < 6; ++n) std::printf(" %.3f", static_cast<double>(server[12 + n]));
   std::printf("\n");
   if (std::fflush(stdout) == 0) return 0;
-  std::perror("What was printed has not arrived");
+  std::perror("The output could not be written");
   return 1;
 }

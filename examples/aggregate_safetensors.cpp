@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// aggregate_safetensors <server.safetensors> <folder> <out.safetensors>: averages the checkpoints of
-/// a folder into the server's. The metadata says whose each is: client, round, capacity, weight.
+/// aggregate_safetensors <server.safetensors> <folder> <out.safetensors>: averages the checkpoints
+/// in a folder into the server's. Their metadata gives client, round, capacity and weight.
 /// make_checkpoints writes a small server and three updates to try it with.
 #include <subfed/adapt/safetensors.hpp>
 #include <subfed/subfed.hpp>
@@ -19,19 +19,19 @@
 
 namespace {
 
-/// What the metadata has under a key.
+/// The metadata's value for a key.
 std::string said(const subfed::safetensors_view& file, const char* key) {
   for (const auto& [name, text] : file.metadata()) {
     if (name == key) return text;
   }
-  throw common::failure(std::string("The metadata does not say the ") + key + ".");
+  throw common::failure(std::string("The metadata lacks the ") + key + ".");
 }
 template <class T>
 T number_said(const subfed::safetensors_view& file, const char* key) {
   const std::string text = said(file, key);
   if (const auto number = common::number<T>(text)) return *number;
-  throw common::failure(std::string("The metadata says the ") + key + " \"" + text +
-                        "\", which is no number that it can be.");
+  throw common::failure(std::string("The metadata gives the ") + key + " \"" + text +
+                        "\", which is not a valid number.");
 }
 
 const subfed::rolling window;
@@ -44,7 +44,7 @@ subfed::model describe() {
 
 void aggregate(const std::string& server, const std::string& folder, const std::string& out) {
   const subfed::model net = describe();
-  std::list<std::string> files;  // keep the bytes that the views look at
+  std::list<std::string> files;  // own the bytes that the views read
   std::vector<subfed::update<float>> updates;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     files.push_back(common::read_file(entry.path()));
@@ -76,7 +76,7 @@ void aggregate(const std::string& server, const std::string& folder, const std::
 int main(int count, char** words) {
   return common::run_program("aggregate_safetensors", [&] {
     if (count != 4) {
-      throw common::failure("The words are <server.safetensors> <folder> <out.safetensors>.");
+      throw common::failure("The arguments are <server.safetensors> <folder> <out.safetensors>.");
     }
     aggregate(words[1], words[2], words[3]);
   });

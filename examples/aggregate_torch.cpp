@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// The state dict of a LibTorch module, with running statistics and the integer step counter: cut for
-/// two clients, "trained", and averaged in one call for all element types.
+/// The state dict of a LibTorch module, with running statistics and the integer step counter:
+/// sliced for two clients, "trained", and averaged in one call for all element types.
 #include <torch/torch.h>
 
 #include <subfed/adapt/torch.hpp>
@@ -17,7 +17,7 @@ torch::nn::Sequential network(std::int64_t hidden) {
                                torch::nn::Linear(hidden, 2));
 }
 
-/// Everything that a state dict has, without gradients: parameters, then buffers.
+/// Everything in a state dict, without gradients: parameters, then buffers.
 std::vector<at::Tensor> state(const torch::nn::Sequential& module) {
   std::vector<at::Tensor> out;
   for (const auto& p : module->parameters()) out.push_back(p.detach());
@@ -40,7 +40,7 @@ int main() {
   const auto server = network(8);
   for (at::Tensor t : state(server)) t.zero_();
 
-  std::vector<subfed::update<void>> updates;  // void: element types are known at run time
+  std::vector<subfed::update<void>> updates;  // void: element types are known only at run time
   std::vector<std::vector<at::Tensor>> kept;
   for (unsigned c = 0; c < 2; ++c) {
     const auto sub =
@@ -62,6 +62,6 @@ int main() {
               globals.back().scalar_type() == at::kLong ? "yes" : "no");
   std::printf("%lld elements averaged\n", static_cast<long long>(report.held));
   if (std::fflush(stdout) == 0) return 0;
-  std::perror("What was printed has not arrived");
+  std::perror("The output could not be written");
   return 1;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// A convolution and the linear layer behind its flatten as xtensor arrays: one group of channels cuts
-/// both, and the clients' arrays are averaged back in one pass.
+/// A convolution and the linear layer after its flatten as xtensor arrays: one group of channels
+/// cuts both, and the clients' arrays are averaged back in one pass.
 #include <xtensor/xarray.hpp>
 #include <xtensor/xbuilder.hpp>
 #include <xtensor/xtensor.hpp>
@@ -48,6 +48,6 @@ int main() {
                 static_cast<double>(conv(c, 0, 0, 0)), static_cast<double>(fc(0, 4 * c)));
   }
   if (std::fflush(stdout) == 0) return 0;
-  std::perror("What was printed has not arrived");
+  std::perror("The output could not be written");
   return 1;
 }

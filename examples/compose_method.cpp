@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// A method that nobody has named, put together from parts: FedRolex's rolling windows, FjORD's
-/// widths and self-distillation inside of them, weights by what a client held, and Yogi at the
-/// server. Ends with 1 when it does not learn.
+/// widths and self-distillation within them, weights by what a client held, and Yogi at the server.
+/// Ends with 1 when it does not learn.
 #include <subfed/adapt/eigen.hpp>
 #include <subfed/subfed.hpp>
 #include <subfed/systems.hpp>
@@ -22,7 +22,7 @@ struct data_set {
   Eigen::MatrixXd x{inputs, samples};
   std::vector<std::int64_t> labels;
 };
-/// Points around one centre a class, every client its own.
+/// Points around one centre per class; every client has its own.
 data_set make_data(std::uint64_t who) {
   data_set out;
   subfed::random_stream centres(5, 0, 0, "centres"), own(5, 0, who, "points");
@@ -37,7 +37,7 @@ data_set make_data(std::uint64_t who) {
   return out;
 }
 
-/// v relu(w x), and what a step of gradient descent needs of it.
+/// v relu(w x), and what a step of gradient descent needs.
 struct layers {
   Eigen::MatrixXd w, v;
 
@@ -89,7 +89,7 @@ int run() {
         Eigen::MatrixXd teacher = own.logits(data.x), by_logits(samples, classes);
         subfed::masked_cross_entropy<double>(teacher, data.labels, all, subfed::absent_logits::zero,
                                              by_logits);
-        // The student: a window of the width of this step, from the same start, inside of that.
+        // The student: a window of the width of this step, from the same start, within that.
         subfed::draw_key narrow = key;
         const subfed::ordered_dropout of_step{widths, subfed::width_for::submodel, step};
         narrow.capacity = of_step.width(

@@ -4,10 +4,10 @@
 ///
 ///   feddrop_flops [rounds]       100 rounds, as in the paper, take 20 seconds
 ///
-/// 60000 images, 100 clients, mini-batches of 4, 8 local epochs: 1200 steps a round. Thresholds are
-/// the same for all clients, so each step is drawn once, with the constant start of UniDrop. Counts
-/// by the rule of Table 6 without pooling: 11759946 a sample. Ends with 1 when a sampled count is
-/// off by more than 1 %.
+/// 60000 images, 100 clients, mini-batches of 4, 8 local epochs: 1200 steps per round. Thresholds
+/// are the same for all clients, so each step is drawn once, with the constant start of UniDrop.
+/// Counts by the rule of Table 6 without pooling: 11759946 per sample. Ends with 1 when a sampled
+/// count is off by more than 1 %.
 #include <subfed/subfed.hpp>
 #include <subfed/systems.hpp>
 
@@ -67,7 +67,7 @@ int main(int count, char** words) {
   return common::run_program("feddrop_flops", [&] {
     const auto rounds = common::number<std::int64_t>(count > 1 ? words[1] : "100");
     if (count > 2 || !rounds || *rounds < 1) {
-      throw common::failure("The word is [rounds], a whole number of at least 1.");
+      throw common::failure("The argument is [rounds], a whole number of at least 1.");
     }
     return run(*rounds);
   });

@@ -72,7 +72,8 @@ int main(int count, char** words) {
     const auto clients = common::number<std::size_t>(count > 1 ? words[1] : "100");
     const auto iterations = common::number<std::int64_t>(count > 2 ? words[2] : "100");
     if (count > 3 || !clients || !iterations || *clients < 1 || *iterations < 1) {
-      throw common::failure("The words are [clients] [iterations], whole numbers of at least 1.");
+      throw common::failure(
+          "The arguments are [clients] [iterations], whole numbers of at least 1.");
     }
     return run(*clients, *iterations);
   });

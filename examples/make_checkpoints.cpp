@@ -35,7 +35,7 @@ void make(const std::filesystem::path& folder) {
 
 int main(int count, char** words) {
   return common::run_program("make_checkpoints", [&] {
-    if (count != 2) throw common::failure("The word is <folder>.");
+    if (count != 2) throw common::failure("The argument is <folder>.");
     make(words[1]);
   });
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// [FjORD] Theorem 1 by numbers: a network of two linear layers trained with ordered dropout on the
-/// answers of a matrix A gives, cut to its first b hidden nodes, the best approximation of A of
+/// outputs of a matrix A gives, cut to its first b hidden nodes, the best approximation of A of
 /// rank b, for every b at once. Without ordered dropout only the whole network is good. Ends with 1
 /// when the theorem does not hold.
 #include <subfed/adapt/eigen.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// The whole round trip on a small network, with nothing but the library: describe, cut out, train,
+/// The whole round trip on a small network, with nothing but the library: describe, slice, train,
 /// average, and see how evenly the global model was trained under three schemes.
 #include <subfed/subfed.hpp>
 
@@ -34,7 +34,7 @@ int main() {
         const subfed::tensor_view va(a.data(), {kept, 4}), vb(b.data(), {3, kept});
         subfed::slice(g1, sub[w1], va);
         subfed::slice(g2, sub[w2], vb);
-        for (float& x : a) x += (1 - x) / 2;  // "training": half of the way to 1
+        for (float& x : a) x += (1 - x) / 2;  // "training": half the way to 1
         for (float& x : b) x += (1 - x) / 2;
         mean.add(sub, {va, vb}, /*weight=*/1.0 + client);
         seen.record(sub);
@@ -53,6 +53,6 @@ int main() {
   run("prefix", subfed::prefix{});         // HeteroFL
   run("alternate", alternate);             // yours
   if (std::fflush(stdout) == 0) return 0;
-  std::perror("What was printed has not arrived");
+  std::perror("The output could not be written");
   return 1;
 }

@@ -25,7 +25,7 @@ TEST_CASE("rolling, round 5 at half capacity: each group wraps by its own width"
   CHECK(sub[six] == index_set(6, {5, 0, 1}));
 }
 
-TEST_CASE("the scheme is told seed, round, client, group, extent and capacity") {
+TEST_CASE("the scheme gets seed, round, client, group, extent and capacity") {
   subfed::model net;
   net.group("first", 3);
   net.group("second", 7);

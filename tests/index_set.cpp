@@ -218,9 +218,9 @@ TEST_CASE("the first node that is repeated is found, wherever its twin stands") 
 
 TEST_CASE("a window that does not fit its group is refused") {
   CHECK(message_of([] { index_set::window(4, 0, 5); }) ==
-        "subfed: index_set: 5 nodes are asked of a group of 4");
+        "subfed: index_set: 5 nodes are requested of a group of 4");
   CHECK(message_of([] { index_set::prefix(4, -1); }) ==
-        "subfed: index_set: -1 nodes are asked of a group of 4");
+        "subfed: index_set: -1 nodes are requested of a group of 4");
   CHECK(message_of([] { index_set::window(4, 4, 1); }) ==
         "subfed: index_set: the window's first node 4 is outside [0, 4)");
   CHECK(message_of([] { index_set::window(4, -1, 1); }) ==

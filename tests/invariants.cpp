@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// What headers promise together: an extracted sub-model computes what the whole model does with the
+/// What headers promise together: an extracted submodel computes what the whole model does with the
 /// dropped nodes masked to zero, for every way in which layers can be tied.
 #include <subfed/average/cohort.hpp>
 #include <subfed/draw.hpp>
@@ -56,7 +56,7 @@ struct network {
   }
 };
 
-/// All tensors of a model or sub-model, row-major.
+/// All tensors of a model or submodel, row-major.
 struct weights {
   std::vector<numbers> tensors;
   std::vector<std::vector<std::int64_t>> shapes;

@@ -134,7 +134,7 @@ TEST_CASE("batch norm has the tensors that it is asked for, each of its channels
   CHECK(sub.extents(*all.running_var) == extents_type{3});
 }
 
-TEST_CASE("a layer behind a flatten reads blocks of its channels") {
+TEST_CASE("a layer after a flatten reads blocks of its channels") {
   model net;
   const auto c = net.group("c", 4);
   const auto fc = linear(net, "fc", {.in = c.block(4), .out = 10});

@@ -110,8 +110,8 @@ TEST_CASE("runs that no two tensors of the shapes have are refused") {
   CHECK(refusal(4, 4, {{2, 1, 2}, {0, 2, 2}}) ==
         "subfed: selection: the run {0, 2, 2} of dimension 1, from 4 to 4 elements, meets another");
   CHECK(refusal(-1, 4, {}) ==
-        "subfed: selection: dimension 1 has the extents -1 and 4, expected no negative one");
-  CHECK(refusal(4, least, {}).find("expected no negative one") != std::string::npos);
+        "subfed: selection: dimension 1 has the extents -1 and 4, expected none that is negative");
+  CHECK(refusal(4, least, {}).find("expected none that is negative") != std::string::npos);
   CHECK(refusal(4, 4, {{2, 1, 2}, {0, 3, 1}, {1, 0, 1}}) == "nothing was thrown");
   CHECK(refusal(most, 1, {{0, most - 1, 1}}).find("has more than") == std::string::npos);
 }

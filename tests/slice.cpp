@@ -59,7 +59,7 @@ TEST_CASE("rows and columns come in the order of their sets") {
         std::vector<int>{5, 4, 1, 0});
 }
 
-TEST_CASE("a channel behind a flatten takes its pixels along, channels first or last") {
+TEST_CASE("a channel before a flatten takes its pixels along, channels first or last") {
   // C = 4, H W = 4, kept channels {3, 0}, of the row 0 .. 15.
   const index_set kept(4, {3, 0});
   CHECK(sliced({4, 4}, {kept, index_set::full(4)}) == std::vector<int>{12, 13, 14, 15, 0, 1, 2, 3});

@@ -48,7 +48,7 @@ std::vector<float> counted(std::int64_t n) {
   return out;
 }
 
-/// The columns that a sub-model has of a tensor with one row, by slicing 0, 1, 2, ..
+/// The columns that a submodel has of a tensor with one row, by slicing 0, 1, 2, ..
 nodes_type sliced_columns(const submodel& sub, subfed::tensor_id t) {
   const auto shape = sub[t].global_extents();
   const auto global = counted(support::elements_of(shape));
@@ -85,7 +85,7 @@ TEST_CASE("whole heads: a head is one node, a block of its width") {
   CHECK(sliced_columns(second, projection) == nodes_type{4, 5, 6, 7});
 }
 
-TEST_CASE("behind a flatten, channels first, a channel is a block of columns") {
+TEST_CASE("after a flatten, channels first, a channel is a block of columns") {
   model net;
   const auto channels = net.group("channels", 4);
   const auto first = net.tensor("first", {1, channels.block(4)});
@@ -107,7 +107,7 @@ TEST_CASE("the gates of an LSTM are four copies, not one long axis") {
   CHECK(listed(sub[weight].dimension(1)) == nodes_type{2, 0});
 }
 
-TEST_CASE("a concatenation has its parts behind one another, each with its own set") {
+TEST_CASE("a concatenation has its parts one after the other, each with its own set") {
   model net;
   const auto a = net.group("a", 4);
   const auto b = net.group("b", 3);

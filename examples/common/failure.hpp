@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// What a program throws when it cannot go on: one sentence for the person at the terminal.
+/// What a program throws when it cannot continue: one sentence for the person at the terminal.
 #pragma once
 
 #include <stdexcept>

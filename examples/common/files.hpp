@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// Files read whole, and files that appear whole or not at all, whatever happens. To be copied with
-/// failure.hpp: needs POSIX and the standard library alone.
+/// Files that are read completely, and files that appear completely or not at all, whatever
+/// happens. To be copied with failure.hpp: needs POSIX and the standard library alone.
 #pragma once
 
 #include <fcntl.h>
@@ -34,10 +34,10 @@ class descriptor {
 
   bool is_open() const { return number_ >= 0; }
   int number() const { return number_; }
-  /// False, with errno set, where a file system tells only now that something is lost.
+  /// False, with errno set, where a file system reports only now that something is lost.
   bool close() {
     const int number = std::exchange(number_, -1);
-    return number < 0 || ::close(number) == 0 || errno == EINTR;  // closed then, too
+    return number < 0 || ::close(number) == 0 || errno == EINTR;  // closed in that case, too
   }
 
  private:
@@ -60,7 +60,7 @@ inline bool write_all(int file, std::string_view text) {
   return true;
 }
 
-/// Has a file or a folder put on the disk, where there is a disk.
+/// Syncs a file or a folder to the disk, where there is one.
 inline bool put_on_disk(int file) {
   while (::fsync(file) != 0) {
     if (errno != EINTR) return errno == EINVAL || errno == ENOTSUP || errno == ENOSYS;
@@ -72,8 +72,8 @@ inline std::filesystem::path folder_of(const std::filesystem::path& file) {
   return file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
 }
 
-/// A new file beside `path` with a name that no other process has, locked as long as it is open.
-/// Not open, with errno set, where that cannot be.
+/// A new file next to `path` with a name that no other process uses, locked as long as it is open.
+/// Not open, with errno set, where that is impossible.
 inline descriptor make_unfinished(const std::filesystem::path& path, std::filesystem::path& name) {
   for (int attempt = 0;; ++attempt) {
     name = path;
@@ -92,7 +92,8 @@ inline descriptor make_unfinished(const std::filesystem::path& path, std::filesy
 
 }  // namespace detail
 
-/// Runs a step; what it throws is about a file, and becomes a failure that begins with its path.
+/// Runs a step that works on a file; what it throws becomes a failure that begins with the file's
+/// path.
 template <class Step>
 auto about_file(const std::filesystem::path& path, Step&& step) {
   try {
@@ -124,9 +125,10 @@ inline std::string read_file(const std::filesystem::path& path) {
   }
 }
 
-/// Writes a file that appears whole or not at all, also when the process is killed, the disk is
-/// full or the power fails; two processes that write it at once do not mix. An older file keeps its
-/// permissions, and a link its name. What is no file (a terminal, a pipe) is written to directly.
+/// Writes a file that appears completely or not at all, even when the process is killed, the disk
+/// is full or the power fails; two processes that write it at once do not mix. An older file keeps
+/// its permissions, and a link its name. What is not a file (a terminal, a pipe) is written to
+/// directly.
 ///
 /// Throws  failure that names the file and the reason when it cannot be written.
 inline void write_file(const std::filesystem::path& path, std::string_view text) {
@@ -151,7 +153,7 @@ inline void write_file(const std::filesystem::path& path, std::string_view text)
   std::filesystem::path unfinished;
   detail::descriptor file = detail::make_unfinished(target, unfinished);
   if (!file.is_open()) throw refused();
-  if (replaces) static_cast<void>(::fchmod(file.number(), old.st_mode & 07777));  // if it can be
+  if (replaces) static_cast<void>(::fchmod(file.number(), old.st_mode & 07777));  // if possible
   if (!detail::write_all(file.number(), text) || !detail::put_on_disk(file.number()) ||
       !file.close() || ::rename(unfinished.c_str(), target.c_str()) != 0) {
     const int reason = errno;
@@ -164,7 +166,7 @@ inline void write_file(const std::filesystem::path& path, std::string_view text)
   if (folder.is_open() && !detail::put_on_disk(folder.number())) throw refused();
 }
 
-/// Removes what write_file() of processes that are no more has left in a folder.
+/// Removes what write_file() of ended processes has left in a folder.
 inline void remove_unfinished(const std::filesystem::path& folder) {
   constexpr std::string_view ending = ".unfinished";
   std::error_code error;
@@ -182,8 +184,8 @@ inline void remove_unfinished(const std::filesystem::path& folder) {
   }
 }
 
-/// Makes a folder, makes sure that files can be written to it before hours are spent on what goes
-/// there, and clears up what runs that were killed have left.
+/// Creates a folder, makes sure that files can be written to it before hours are spent on their
+/// contents, and removes what killed runs have left.
 ///
 /// Throws  failure that names the folder and the reason when they cannot.
 inline void prepare_folder(const std::filesystem::path& folder) {
@@ -203,7 +205,7 @@ inline void prepare_folder(const std::filesystem::path& folder) {
     if (opened) ::unlink(probe.c_str());
   }
   throw failure("Files cannot be written to the folder " + folder.string() + ": " +
-                std::generic_category().message(reason) + "; --out takes another.");
+                std::generic_category().message(reason) + "; --out names another.");
 }
 
 }  // namespace common

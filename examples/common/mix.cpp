@@ -45,7 +45,7 @@ named_mix parse_mix(const std::string& text) {
     if (words.size() > 2 || !weight || !(*weight > 0)) {
       throw failure(
           fmt::format("The capacity mix \"{}\" is none of uniform, income and two-class:RHO, and "
-                      "\"{}\" is no capacity with a positive weight behind a colon, such as "
+                      "\"{}\" is not a capacity with a positive weight after a colon, such as "
                       "1/16:0.9.",
                       text, piece));
     }

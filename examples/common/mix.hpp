@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// How much of a model clients can hold, out of what somebody typed.
+/// How much of a model clients can hold, parsed from text.
 #pragma once
 
 #include <string>
@@ -15,10 +15,10 @@ struct named_mix {
 };
 
 /// "uniform" or "income"; "two-class:RHO", where a share RHO of the clients has capacity 1 and the
-/// others have 1/16; or capacities with weights behind colons: "1:0.1,1/16:0.9". A capacity without
+/// others have 1/16; or capacities with weights after colons: "1:0.1,1/16:0.9". A capacity without
 /// a weight has the weight 1.
 ///
-/// Throws  failure that quotes what cannot be meant.
+/// Throws  failure that quotes what is invalid.
 named_mix parse_mix(const std::string& text);
 
 }  // namespace common

@@ -22,7 +22,7 @@ bool run(const std::string& program, const std::string& argument) {
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/// gnuplot does not tell when the disk is full.
+/// gnuplot does not report a full disk.
 bool is_whole(const std::filesystem::path& picture) {
   if (!std::filesystem::exists(picture)) return false;
   std::string text = read_file(picture);

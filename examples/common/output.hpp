@@ -8,7 +8,7 @@
 
 namespace common {
 
-/// Has gnuplot run a script that draws `picture`, an SVG file; the script stays beside it with the
+/// Has gnuplot run a script that draws `picture`, an SVG file; the script stays next to it with the
 /// ending .gp. Returns the picture's path, or an empty one where gnuplot is not installed or fails.
 std::filesystem::path draw(const std::string& script, const std::filesystem::path& picture);
 

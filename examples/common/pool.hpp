@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// A fixed number of worker threads that share out numbered tasks.
+/// A fixed number of worker threads that share numbered tasks.
 #pragma once
 
 #include <condition_variable>
@@ -37,8 +37,8 @@ class pool {
   pool(const pool&) = delete;
   pool& operator=(const pool&) = delete;
 
-  /// Throws  what the first task to fail threw, after all that had begun are done; tasks that had
-  ///         not begun are left out.
+  /// Throws  what the first task to fail threw, after all tasks that had begun are done; those that
+  ///         had not are dropped.
   void run(std::size_t count, const std::function<void(std::size_t)>& task) {
     std::unique_lock lock(mutex_);
     task_ = &task;

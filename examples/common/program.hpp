@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// What main functions share: every failure ends in a sentence and a status, also one to print. To
+/// What main functions share: every failure, also of printing, ends in a sentence and a status. To
 /// be copied with failure.hpp: needs POSIX and the standard library alone.
 #pragma once
 
@@ -17,25 +17,25 @@
 
 namespace common {
 
-/// Makes sure that what was printed has arrived: a full disk is often told no sooner.
+/// Makes sure that printed output was written: a full disk is often reported only then.
 ///
 /// Throws  failure with the reason when it has not.
 inline void finish_output() {
   errno = 0;
   bool arrived = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
-  if (arrived) {  // some file systems tell no sooner than at the end
+  if (arrived) {  // some file systems report errors only at the end
     const int copy = ::dup(STDOUT_FILENO);
     arrived = copy >= 0 && ::close(copy) == 0;
   }
   if (arrived) return;
   const int reason = errno;
-  throw failure("What was printed has not arrived" +
+  throw failure("The output could not be written" +
                 (reason != 0 ? ": " + std::generic_category().message(reason) + "." : "."));
 }
 
 /// The body of a main function: runs a function that returns the program's status, or nothing for
-/// 0. What it throws is a sentence on stderr behind the program's name, and the status is 1; so is
-/// it when something that was printed did not arrive.
+/// 0. What it throws is printed to stderr as a sentence after the program's name, and the status is
+/// 1. The same happens when printed output could not be written.
 ///
 ///   int main(int count, char** words) {
 ///     return common::run_program("aggregate", [&] { aggregate(words, count); });
@@ -43,7 +43,7 @@ inline void finish_output() {
 template <class F>
 int run_program(const char* name, F&& body) noexcept {
   // Where one of the three was closed, the first file that is opened would take its place, and
-  // would get what is printed. These take what is printed to nowhere, with an error.
+  // would receive what is printed. These discard what is printed, with an error.
   for (int number = 0; number < 3; ++number) {
     if (::fcntl(number, F_GETFD) != -1 || errno != EBADF) continue;
     static_cast<void>(::open("/dev/null", number == 0 ? O_WRONLY : O_RDONLY));

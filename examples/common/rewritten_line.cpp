@@ -11,7 +11,7 @@
 namespace common {
 namespace {
 
-/// Of the terminal; 80 where it does not say.
+/// The width of the terminal; 80 where it is unknown.
 std::size_t columns() {
   winsize size = {};
   return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col : 80;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// One line on stderr that is written over again while a program runs.
+/// One line on stderr that is rewritten while a program runs.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// Numbers and lists out of what somebody typed or sent, in no locale: a point is a point wherever
-/// the program runs. To be copied with failure.hpp.
+/// Numbers and lists parsed from text, independently of the locale: a point is a point wherever the
+/// program runs. To be copied with failure.hpp.
 #pragma once
 
 #include <subfed/capacity.hpp>
@@ -21,7 +21,8 @@
 
 namespace common {
 
-/// The whole text as a number; empty when it is none, or none that T has (so are inf and nan).
+/// The whole text as a number; empty when it is not one, or not one that T can hold
+/// (inf and nan included).
 template <class T>
 std::optional<T> number(std::string_view text) {
   T value{};
@@ -33,7 +34,7 @@ std::optional<T> number(std::string_view text) {
   return value;
 }
 
-/// What stands between the separators, without blanks around it.
+/// The pieces between the separators, without surrounding blanks.
 inline std::vector<std::string> pieces(const std::string& text, char separator = ',') {
   std::vector<std::string> out;
   std::size_t from = 0;
@@ -63,12 +64,12 @@ inline subfed::capacity parse_capacity(std::string_view text) {
   try {
     if (slash == std::string_view::npos) {
       const auto value = number<double>(text);
-      if (!value) throw refusal("is no number");
+      if (!value) throw refusal("is not a number");
       return subfed::capacity(*value);
     }
     const auto numerator = number<std::int64_t>(text.substr(0, slash));
     const auto denominator = number<std::int64_t>(text.substr(slash + 1));
-    if (!numerator || !denominator) throw refusal("is no fraction of whole numbers");
+    if (!numerator || !denominator) throw refusal("is not a fraction of whole numbers");
     return subfed::capacity::ratio(*numerator, *denominator);
   } catch (const subfed::error&) {
     throw refusal("is out of range");

@@ -57,7 +57,7 @@ expectation of_one_window(const options& settings, std::int64_t extent, std::int
 }
 
 /// Groups that a tensor binds, and elements for each choice of their nodes; empty when a dimension
-/// has several parts or a group comes twice.
+/// has several parts or a group occurs twice.
 struct bound_groups {
   std::vector<std::size_t> groups;
   double elements = 1;

@@ -25,7 +25,7 @@ expectation expect(const options& settings, const named_scheme& scheme, std::int
 /// The share of all parameters that no client ever held.
 struct parameter_expectation {
   std::optional<double> unseen_share;  ///< after the rounds, expected
-  std::optional<double> limit;         ///< however long it goes on
+  std::optional<double> limit;         ///< however long the run
 };
 
 /// Of random sets after the rounds, and of sets that are windows in the limit. Empty for other

@@ -20,7 +20,7 @@
 namespace coverage_tool {
 namespace {
 
-/// Says now and then how far the work is; elsewhere than on a terminal seldom.
+/// Reports now and then how far the work is; seldom when stderr is not a terminal.
 class progress {
  public:
   explicit progress(const options& settings) : settings_(settings) {}
@@ -64,7 +64,7 @@ void run(const options& settings) {
     mix += fmt::format("{}{} ({:.3g} %)", c == 0 ? "" : ", ", settings.class_names[c],
                        100 * cohort.share(c));
   }
-  fmt::print("{}: {} parameters; {} of {} clients a round, {} rounds, {} runs, seed {}\n",
+  fmt::print("{}: {} parameters; {} of {} clients per round, {} rounds, {} runs, seed {}\n",
              settings.on.name, settings.on.net.size(), cohort.asked(), settings.cohort.clients,
              settings.rounds, settings.repetitions, settings.cohort.seed);
   fmt::print("Capacities {}{}{}\n\n", mix,

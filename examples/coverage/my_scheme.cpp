@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// A place for a scheme of your own. Change the lambda, then ask whether it starves a node:
+/// A place for a scheme of your own. Change the lambda, then check whether it starves a node:
 ///
 ///   scripts/coverage --schemes mine,rolling,random
 #include "schemes.hpp"
@@ -10,8 +10,8 @@
 namespace coverage_tool {
 
 scheme_function my_scheme() {
-  // Every other node, by turns. A client of capacity 1/4 gets the first half of them only: the
-  // nodes in the second half of a group are held by clients of capacity 1/2 and more alone.
+  // Every other node, in turn. A client of capacity 1/4 gets only the first half of them: nodes in
+  // the second half of a group are held only by clients of capacity 1/2 and more.
   return [](const subfed::draw_request& s) {
     std::vector<std::int64_t> nodes;
     for (auto n = std::int64_t(s.round % 2); n < s.extent; n += 2) {

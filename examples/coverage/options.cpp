@@ -23,7 +23,7 @@ void require(bool holds, std::string_view option, std::string_view expected, T f
   if (!holds) throw failure(fmt::format("{} is {}, but {} is expected.", option, found, expected));
 }
 
-/// An option that is a number, read whole and in no locale.
+/// An option that is a number, read completely and independently of the locale.
 template <class T>
 void add_number(CLI::App& app, const char* name, T& variable, const char* about) {
   app.add_option(
@@ -58,7 +58,8 @@ void check_memory(const options& o) {
   if (there > 0 && bytes > there) {
     throw failure(fmt::format(
         "First covers of {} times for {} nodes and {} classes on {} threads take {:.0f} GB of "
-        "memory, but there are {:.0f}; --times, --threads and a smaller network make it less.",
+        "memory, but there are {:.0f}; fewer --times, fewer --threads or a smaller network reduce "
+        "it.",
         o.times, nodes, o.class_names.size(), o.threads, bytes / 1e9, there / 1e9));
   }
 }
@@ -106,29 +107,28 @@ std::optional<options> parse_options(int argc, const char* const* argv) {
   app.add_option("--widths", widths, "Instead: widths of the hidden layers of a perceptron.")
       ->excludes(by_model);
   app.add_option("--schemes", schemes, "Which schemes to compare, separated by commas; see below.");
-  app.add_option("--mix", mix,
-                 "The clients' capacities: income, uniform, two-class:RHO where a share RHO has 1 "
-                 "and the rest 1/16, or a list such as 1:0.1,1/16:0.9 with the weight of each.");
-  add_number(app, "--clients", o.cohort.clients, "How many clients there are.");
+  app.add_option(
+      "--mix", mix,
+      "The clients' capacities: income, uniform, two-class:RHO where a share RHO has 1 and "
+      "the rest 1/16, or a list such as 1:0.1,1/16:0.9 with a weight for each.");
+  add_number(app, "--clients", o.cohort.clients, "The number of clients.");
   add_number(app, "--participation", o.cohort.participation,
-             "Which share of them is asked in a round.");
-  app.add_flag(
-      "--redraw-capacities", redrawn,
-      "Every client draws its capacity anew in every round; otherwise it keeps it, and the "
-      "shares of the mix are exact. As the trainer has it.");
+             "The share of the clients that is asked in a round.");
+  app.add_flag("--redraw-capacities", redrawn,
+               "Every client draws a new capacity in every round; otherwise it keeps its capacity, "
+               "and the shares of the mix are exact, as in the trainer.");
   add_number(app, "--dropout", o.cohort.dropout,
-             "With which probability a client that is asked does not answer.");
-  add_number(app, "--rounds", o.rounds, "How many rounds there are.");
+             "The probability that a client that is asked does not answer.");
+  add_number(app, "--rounds", o.rounds, "The number of rounds.");
   add_number(app, "--times", o.times,
-             "How often everything is to be held in the first full cover that is reported.");
-  add_number(app, "--repetitions", o.repetitions, "How many runs there are, each of another seed.");
+             "How often everything is held in the first full cover that is reported.");
+  add_number(app, "--repetitions", o.repetitions, "The number of runs, each with another seed.");
   app.add_flag("--parameters", o.parameters,
                "Count parameters too: a weight is trained when the nodes at both of its ends are "
                "held.");
-  add_number(app, "--seed", o.cohort.seed, "The number that everything random follows from.");
-  add_number(app, "--threads", o.threads,
-             "How many threads there are; results do not depend on it.");
-  app.add_option("--out", o.out, "The folder that the CSV files and pictures are written to.");
+  add_number(app, "--seed", o.cohort.seed, "The seed of everything random.");
+  add_number(app, "--threads", o.threads, "The number of threads; results do not depend on it.");
+  app.add_option("--out", o.out, "The folder for the CSV files and pictures.");
 
   try {
     app.parse(argc, argv);
@@ -143,7 +143,7 @@ std::optional<options> parse_options(int argc, const char* const* argv) {
     std::vector<std::int64_t> numbers;
     for (const std::string& text : common::pieces(widths)) {
       const auto width = common::number<std::int64_t>(text);
-      if (!width) throw failure(fmt::format("--widths: \"{}\" is no whole number.", text));
+      if (!width) throw failure(fmt::format("--widths: \"{}\" is not a whole number.", text));
       numbers.push_back(*width);
     }
     o.on = perceptron(numbers);

@@ -26,9 +26,9 @@ struct options {
   std::string out;
 };
 
-/// Reads the command line; empty when it asked for help, which has been printed then.
+/// Reads the command line; empty when it asks for help, which has then been printed.
 ///
-/// Throws  failure for what cannot be meant.
+/// Throws  failure for invalid values.
 std::optional<options> parse_options(int argc, const char* const* argv);
 
 }  // namespace coverage_tool

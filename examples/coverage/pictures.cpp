@@ -22,7 +22,7 @@ const char* colour(std::size_t scheme) {
 
 std::string head(const std::filesystem::path& picture, int width, int height) {
   return fmt::format(
-      "# Made by subfed_coverage; `gnuplot` with this file draws the picture again.\n"
+      "# Written by subfed_coverage; `gnuplot` with this file draws the picture again.\n"
       "set terminal svg size {},{} font 'Helvetica,14' background '#ffffff'\n"
       "set output {}\n"
       "set border 3 linecolor rgb '#666666'\n"
@@ -31,7 +31,7 @@ std::string head(const std::filesystem::path& picture, int width, int height) {
 }
 constexpr const char* grid = "set grid ytics linecolor rgb '#dddddd'\n";
 
-/// A panel a scheme: rounds to the right, nodes upwards, light where a node was held often.
+/// One panel per scheme: rounds to the right, nodes upwards, light where a node was held often.
 std::string heat(const options& settings, std::span<const scheme_result> results,
                  const std::filesystem::path& picture) {
   const std::size_t panels = (std::min)(results.size(), most_panels);
@@ -121,7 +121,7 @@ std::string evenness(const options& settings, std::span<const scheme_result> res
              settings.rounds, plots);
 }
 
-/// Rounds after which a run had been covered, against its rank: some 40 points of the measured
+/// Rounds after which a run had been covered, against its rank: about 40 points of the measured
 /// distribution.
 std::string points_of(const scheme_result& result) {
   std::vector<std::int64_t> found;

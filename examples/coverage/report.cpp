@@ -153,7 +153,7 @@ std::string whole_table(const options& settings, std::span<const scheme_result> 
     out += "\n";
   }
   if (settings.parameters) {
-    out += "(expected: after these rounds; >= is what is never held however long it goes on)\n";
+    out += "(expected: after these rounds; >= is what is never held however long the run)\n";
   }
   return out;
 }

@@ -24,8 +24,8 @@ struct estimate {
 estimate estimate_of(std::span<const double> values);
 
 /// How far a measured mean is from what is expected, in standard errors: "0.42"; "equal" where it
-/// is that; "-" where nothing is expected or the runs are alike by chance. What is exact and not
-/// met "differs".
+/// equals it; "-" where nothing is expected or the runs are equal by chance; "differs" where an
+/// exact expectation is not met.
 std::string deviation(const estimate& measured, const std::optional<double>& expected, bool exact);
 
 /// Nodes of the widest group, measured and expected.
@@ -38,7 +38,7 @@ std::string whole_table(const options& settings, std::span<const scheme_result> 
 /// What each class of clients holds.
 std::string class_table(const options& settings, std::span<const scheme_result> results);
 
-/// A sentence a scheme: which nodes it starves, or that it starves none.
+/// One sentence per scheme: which nodes it starves, or that it starves none.
 std::string verdicts(const options& settings, std::span<const scheme_result> results);
 
 /// A scheme's name as part of a file's.

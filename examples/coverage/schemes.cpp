@@ -144,7 +144,7 @@ named_scheme parse_scheme(const std::string& text) {
 }
 
 std::string scheme_help() {
-  return "Schemes, with options behind colons, such as rolling:step=4:round=ceil:\n"
+  return "Schemes, with options after colons, such as rolling:step=4:round=ceil:\n"
          "  rolling   FedRolex: step=N, overlap=R, backward, phase=N, client-phase=N,\n"
          "            round=floor|ceil|nearest\n"
          "  random    Federated Dropout: pool=S, pool-per-round=S, shared=ROUNDS, per-client,\n"

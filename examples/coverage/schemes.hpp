@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// Schemes by the names that the command line has for them.
+/// Schemes by their names on the command line.
 #pragma once
 
 #include <cstdint>
@@ -28,13 +28,13 @@ struct named_scheme {
 
 /// A name and its options, "rolling:step=4:round=ceil".
 ///
-/// Throws  failure that says what there is when there is no such scheme or option.
+/// Throws  failure that lists the known ones when there is no such scheme or option.
 named_scheme parse_scheme(const std::string& text);
 
 /// What parse_scheme understands, for --help.
 std::string scheme_help();
 
-/// The scheme that my_scheme.cpp has, to be replaced by one's own.
+/// The scheme in my_scheme.cpp, to be replaced by your own.
 scheme_function my_scheme();
 
 }  // namespace coverage_tool

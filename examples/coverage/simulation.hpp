@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// Runs of schemes: who held what, counted. Results are functions of the options but for threads.
+/// Runs of schemes: who held what, counted. Results depend on all options except threads.
 #pragma once
 
 #include <cstdint>
@@ -54,8 +54,7 @@ struct scheme_result {
   std::vector<starved_nodes> starved;           // over all groups, in every run
 };
 
-/// What the person at the terminal is told now and then; may be called from any thread, one at a
-/// time.
+/// What the person at the terminal sees now and then; may be called from any thread, one at a time.
 struct news {
   std::size_t scheme = 0;
   bool parameters = false;

@@ -47,6 +47,6 @@ int main() {
   mean.launch(stream);  // and one kernel for the whole average
   std::printf("%lld parameters averaged\n", static_cast<long long>(mean.report(stream).held));
   if (std::fflush(stdout) == 0) return 0;
-  std::perror("What was printed has not arrived");
+  std::perror("The output could not be written");
   return 1;
 }

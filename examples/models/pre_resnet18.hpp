@@ -15,21 +15,21 @@ namespace models {
 
 struct pre_resnet18_options {
   std::int64_t classes = 10;
-  std::vector<std::int64_t> widths = {64, 128, 256, 512};  // one a stage
+  std::vector<std::int64_t> widths = {64, 128, 256, 512};  // one per stage
   std::int64_t blocks = 2;                                 // in each stage
   std::int64_t side = 32;                                  // of the square image, for the costs
 };
 
 struct pre_resnet18 {
   subfed::model net;
-  std::vector<subfed::group_id> stream;  // one a stage: the channels that its residual adds tie
-  std::vector<subfed::group_id> middle;  // one a block: between its two convolutions
+  std::vector<subfed::group_id> stream;  // one per stage: channels that residual additions tie
+  std::vector<subfed::group_id> middle;  // one per block: between its two convolutions
   subfed::group_id classes;
   subfed::workload work;
 };
 
 /// Pre-activation blocks: a = relu(n1(x)); out = conv2(relu(n2(conv1(a)))) + skip, where skip is
-/// shortcut(a) in the first block of the stages behind the first, and x elsewhere. The first stage
+/// shortcut(a) in the first block of the stages after the first, and x elsewhere. The first stage
 /// therefore has the channels of the stem.
 inline pre_resnet18 describe_pre_resnet18(const pre_resnet18_options& options = {}) {
   using subfed::bias;

@@ -21,8 +21,8 @@ struct resnet50_options {
 struct resnet50 {
   subfed::model net;
   subfed::group_id stem;
-  std::vector<subfed::group_id> stream;  // one a stage
-  std::vector<subfed::group_id> middle;  // two a block
+  std::vector<subfed::group_id> stream;  // one per stage
+  std::vector<subfed::group_id> middle;  // two per block
   subfed::group_id classes;
   resnet50_options options;
 };

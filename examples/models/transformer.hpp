@@ -29,14 +29,14 @@ struct transformer {
   subfed::model net;
   subfed::group_id words;
   subfed::group_id width;                // of the residual stream and the embeddings
-  std::vector<subfed::group_id> heads;   // one a layer: nodes of a head, or heads
-  std::vector<subfed::group_id> hidden;  // one a layer
+  std::vector<subfed::group_id> heads;   // one per layer: nodes of a head, or heads
+  std::vector<subfed::group_id> hidden;  // one per layer
   subfed::group_id decoder;
   transformer_options options;
 };
 
 /// Words (one more than the vocabulary: the mask) and learned positions are added and normalised.
-/// Each layer is x = norm1(x + attention(x)); x = norm2(x + linear2(relu(linear1(x)))). Behind them
+/// Each layer is x = norm1(x + attention(x)); x = norm2(x + linear2(relu(linear1(x)))). After them:
 /// decoder2(norm(relu(decoder1(x)))).
 inline transformer describe_transformer(const transformer_options& options = {}) {
   subfed::model net;

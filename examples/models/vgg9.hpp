@@ -16,7 +16,7 @@ namespace models {
 struct vgg9 {
   subfed::model net;
   std::vector<subfed::group_id> channels;  // of the six convolutions
-  std::vector<subfed::group_id> hidden;    // of the two hidden layers behind them
+  std::vector<subfed::group_id> hidden;    // of the two hidden layers after them
   subfed::group_id classes;
   subfed::workload work;
 };

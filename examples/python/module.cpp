@@ -35,7 +35,7 @@ class server {
     }
   }
 
-  /// A client's part of the server's tensors, as new ones.
+  /// A client's part of the server's tensors, as new tensors.
   std::vector<new_tensor> cut(const py::sequence& globals, std::uint64_t round,
                               std::uint64_t client, double capacity) const {
     const auto part =

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// Tensors that come from Python, and such that go there: over DLPack, of both of its generations,
-/// and over the buffer protocol, where DLPack does not carry arrays that are only read. To be copied.
+/// Tensors from Python, and tensors for Python: over DLPack, both generations, and over the buffer
+/// protocol, where DLPack does not carry read-only arrays. To be copied.
 #pragma once
 
 #include <dlpack/dlpack.h>
@@ -39,7 +39,7 @@ inline constexpr const char* plain_name = "dltensor";
 inline constexpr const char* versioned_name = "dltensor_versioned";
 
 /// Moves the tensor out of a capsule that has this name. The capsule is renamed, as DLPack asks:
-/// from here on the tensor is ours to delete, and nobody takes it a second time.
+/// from here on we must delete the tensor, and nobody can take it a second time.
 template <class Managed>
 subfed::dlpack_tensor<Managed> taken(PyObject* capsule, const char* name, const char* used) {
   auto* const managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule, name));
@@ -47,7 +47,7 @@ subfed::dlpack_tensor<Managed> taken(PyObject* capsule, const char* name, const 
   return subfed::dlpack_tensor<Managed>(managed);
 }
 
-/// An array that exports a buffer, as a tensor that is only read.
+/// An array that exports a buffer, as a read-only tensor.
 inline subfed::dlpack_tensor<versioned_tensor> read_only(const py::buffer& array) {
   py::buffer_info buffer = array.request();  // holds the array
   // One letter of Python's module struct, perhaps after a sign for this machine's byte order.
@@ -91,8 +91,8 @@ inline subfed::dlpack_tensor<versioned_tensor> read_only(const py::buffer& array
 /// A tensor from Python, kept until this object ends.
 class python_tensor {
  public:
-  /// What object.__dlpack__() gives. Arrays that refuse because they are only read (NumPy before 2.1)
-  /// are read through the buffer protocol.
+  /// What object.__dlpack__() gives. Arrays that refuse because they are read-only
+  /// (NumPy before 2.1) are read through the buffer protocol.
   static python_tensor to_read(const py::handle& object) {
     py::object capsule;
     try {
@@ -110,8 +110,8 @@ class python_tensor {
 
   /// Void const: to read; without const: to write.
   ///
-  /// Throws  subfed::error for what the CPU does not reach and for types that subfed lacks, and for a
-  ///         tensor to write to that says that it is only read.
+  /// Throws  subfed::error for what the CPU cannot reach and for types that subfed lacks, and for a
+  ///         destination that is read-only.
   template <class Void>
   subfed::tensor_view<Void> view() const {
     return std::visit([](const auto& tensor) { return subfed::tensor_view<Void>(tensor); },
@@ -123,8 +123,8 @@ class python_tensor {
       std::variant<subfed::dlpack_tensor<DLManagedTensor>, subfed::dlpack_tensor<versioned_tensor>>;
   explicit python_tensor(any tensor) : tensor_(std::move(tensor)) {}
 
-  /// The version is asked for first: only versioned tensors say that they are only read. Objects from
-  /// before it do not know the word.
+  /// A versioned tensor is requested first: only these say whether they are read-only. Older
+  /// objects do not know the argument.
   static py::object exported(const py::handle& object) {
     const py::object export_it = object.attr("__dlpack__");
     try {
@@ -159,7 +159,7 @@ class python_tensor {
   any tensor_;
 };
 
-/// Several of them, of which views are taken.
+/// Several of them, as views.
 class python_tensors {
  public:
   static python_tensors to_read(const py::sequence& objects) {

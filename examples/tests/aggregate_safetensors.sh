@@ -36,17 +36,17 @@ changed '"capacity":"0.5"' '"capacity":"1/2"'
 says 0 "3 updates, 6 parameters averaged" run
 cmp -s out.safetensors old || fail "1/2 is not 0.5"
 changed '"capacity":"0.5"' '"capacity":"0,5"'
-says 1 'updates/client2.safetensors: The capacity "0,5" is no number' run
+says 1 'updates/client2.safetensors: The capacity "0,5" is not a number' run
 changed '"capacity":"0.5"' '"Capacity":"0.5"'
-says 1 'updates/client2.safetensors: The metadata does not say the capacity.' run
+says 1 'updates/client2.safetensors: The metadata lacks the capacity.' run
 changed '"weight":"2"' '"weight":","'
-says 1 'updates/client2.safetensors: The metadata says the weight ","' run
+says 1 'updates/client2.safetensors: The metadata gives the weight ","' run
 changed '"weight":"2"' '"height":"2"'
-says 1 'updates/client2.safetensors: The metadata does not say the weight.' run
+says 1 'updates/client2.safetensors: The metadata lacks the weight.' run
 changed '"round":"1"' '"round":"-"'
-says 1 'updates/client2.safetensors: The metadata says the round "-"' run
+says 1 'updates/client2.safetensors: The metadata gives the round "-"' run
 changed '"client":"2"' '"client":"x"'
-says 1 'updates/client2.safetensors: The metadata says the client "x"' run
+says 1 'updates/client2.safetensors: The metadata gives the client "x"' run
 changed 'fc1.bias' 'fc2.bias'
 says 1 "updates/client2.safetensors: subfed: safetensors: the file has no tensor 'fc1.bias'" run
 echo "not a checkpoint" >updates/client2.safetensors
@@ -69,9 +69,9 @@ cmp -s out.safetensors old || fail "a file that could not be written has changed
 says 1 "/dev/full cannot be written: No space left on device." \
   "$aggregate" server.safetensors updates /dev/full
 full() { run >/dev/full; }
-says 1 "What was printed has not arrived: No space left on device." full
+says 1 "The output could not be written: No space left on device." full
 closed() { run >&-; }
-says 1 "What was printed has not arrived: Bad file descriptor." closed
+says 1 "The output could not be written: Bad file descriptor." closed
 [[ -z $(find . -name '*.unfinished') ]] || fail "an unfinished file lies about"
 full() { "$make" /dev/null/x; }
 says 1 "/dev/null/x" full
@@ -80,6 +80,6 @@ says 1 "/dev/null/x" full
 shift
 for program in "$@"; do
   full() { "$program" >/dev/full; }
-  says 1 "What was printed has not arrived: No space left on device" full
+  says 1 "The output could not be written: No space left on device" full
 done
 exit $failed

@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::int64_t most_rounds = 10'000'000;  // as --rounds has it
+constexpr std::int64_t most_rounds = 10'000'000;  // the limit of --rounds
 constexpr std::int64_t most = std::int64_t{1} << 62;
 
 void require(bool holds, std::string_view what, const std::string& found,
@@ -96,7 +96,7 @@ std::vector<history_entry> history_of(const json& value, std::int64_t rounds) {
   return out;
 }
 
-/// Of the rounds behind the first `entries` of the history.
+/// Of the rounds after the first `entries` of the history.
 open_losses losses_of(const json& value, std::string_view what, const account& a,
                       std::size_t entries) {
   list(value, what, 2);

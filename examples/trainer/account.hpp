@@ -36,19 +36,19 @@ struct account {
   subfed::coverage by_all, by_partial;
   seconds_spent seconds;
 
-  /// A turn of the round that is going on; flops are those of an image.
+  /// A turn of the current round; flops are those of an image.
   void count(const subfed::submodel& part, std::int64_t flops_of_image);
   void end_round(double loss);
   /// An entry of the history. `every`: after how many rounds there is one.
   void add(const evaluation& on_test, std::int64_t every);
-  /// The run is to go on: takes an entry back that it would not have without the end that it had.
+  /// The run continues: removes an entry that it has only because of its earlier end.
   void go_on(std::int64_t every);
 };
 
 std::string text_of(const account& a);
 
 /// Throws  failure or another exception for a text that text_of() cannot have made for a run of the
-///         model with so many clients a round; what() is the reason.
+///         model with that many clients per round; what() is the reason.
 account read_account(const subfed::model& net, std::int64_t clients_each, const std::string& text);
 
 }  // namespace trainer

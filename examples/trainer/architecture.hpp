@@ -16,8 +16,8 @@ namespace trainer {
 /// How many channels each group has; of the whole network or of a client's part.
 struct channel_counts {
   std::vector<std::int64_t>
-      stream;                       // one a stage: the channels that its residual add ties together
-  std::vector<std::int64_t> inner;  // one a stage: between the two convolutions of its block
+      stream;  // one per stage: the channels that its residual add ties together
+  std::vector<std::int64_t> inner;  // one per stage: between the two convolutions of its block
   std::int64_t classes = 0;
 
   friend bool operator==(const channel_counts&, const channel_counts&) = default;

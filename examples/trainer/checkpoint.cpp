@@ -30,7 +30,7 @@ at::Tensor read_tensor(const subfed::byte_tensor& from, at::ScalarType type) {
 std::string sum_of(const checkpoint& kept) {
   std::uint32_t sum = 0;
   const auto add = [&](const std::string& text) {
-    sum = checksum(sum, text.data(), text.size() + 1);  // with the 0 behind it
+    sum = checksum(sum, text.data(), text.size() + 1);  // with the 0 after it
   };
   for (const auto& [name, text] : kept.texts) add(name), add(text);
   for (const auto& [name, tensor] : kept.tensors) {
@@ -108,10 +108,10 @@ checkpoint load(const std::filesystem::path& path) {
     }
     const auto sum = out.texts.extract("checksum");
     if (sum.empty()) throw failure("it has no checksum");
-    if (sum.mapped() != sum_of(out)) throw failure("its checksum is another");
+    if (sum.mapped() != sum_of(out)) throw failure("its checksum is wrong");
     return out;
   } catch (const std::exception& error) {
-    throw failure(fmt::format("{} is damaged: {}; without the file the method begins anew.",
+    throw failure(fmt::format("{} is damaged: {}; without the file the method starts over.",
                               path.string(), error.what()));
   }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// A run that can be gone on with: tensors and texts in a safetensors file.
+/// A run that can be continued: tensors and texts in a safetensors file.
 #pragma once
 
 #include <filesystem>
@@ -28,8 +28,8 @@ const at::Tensor& expected(const tensor_map& kept, const std::string& name, at::
 /// Throws  failure when it cannot be written.
 void save(const checkpoint& kept, const std::filesystem::path& path);
 
-/// Throws  failure that names the file when it cannot be read, is no such file, or has another checksum
-///         than it had when it was written.
+/// Throws  failure that names the file when it cannot be read, is not such a file, or has another
+///         checksum than when it was written.
 checkpoint load(const std::filesystem::path& path);
 
 }  // namespace trainer

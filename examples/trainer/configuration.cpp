@@ -28,11 +28,11 @@ json parsed(const std::filesystem::path& path) {
   try {
     out = parse_strictly<json>(text);
   } catch (const json::exception& error) {
-    throw failure(fmt::format("{} is no JSON: {}.", path.string(), error.what()));
+    throw failure(fmt::format("{} is not JSON: {}.", path.string(), error.what()));
   } catch (const failure& error) {
     throw failure(fmt::format("{}: {}.", path.string(), error.what()));
   }
-  if (!out.is_object()) throw failure(fmt::format("{} is no JSON object.", path.string()));
+  if (!out.is_object()) throw failure(fmt::format("{} is not a JSON object.", path.string()));
   return out;
 }
 

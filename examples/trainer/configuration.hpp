@@ -36,14 +36,14 @@ bool is_utf8(const std::string& text);
 /// of the command line.
 ///
 /// Throws  failure that names the file, and the key where it is about one: when the file cannot be
-///         read, is no JSON object, has a key of no field, or a value that a variable cannot hold.
+///         read, is not a JSON object, has a key of no field, or a value that a variable cannot hold.
 void read_configuration(const std::filesystem::path& path, std::span<field> fields);
 
 enum class layout { pretty, compact };
 
 /// The fields that are wanted as a JSON object, in their order: pretty text, or one line.
 ///
-/// Throws  an exception for a text that is no UTF-8.
+/// Throws  an exception for a text that is not UTF-8.
 std::string write_configuration(std::span<const field> fields, layout how,
                                 const std::function<bool(std::string_view)>& wanted);
 

@@ -87,7 +87,7 @@ class idx_file {
       throw failure(fmt::format("{} is cut short: the end of its gzip stream is missing.", name_));
     }
     if (got > 0) {
-      throw failure(fmt::format("{} goes on after the last item that its header counts.", name_));
+      throw failure(fmt::format("{} has data after the last item that its header counts.", name_));
     }
   }
 

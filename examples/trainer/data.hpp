@@ -27,15 +27,15 @@ struct data_split {
 
 /// Reads one pair of files.
 ///
-/// Throws  failure that names the file, what was expected and what was found: a file that is missing,
-///         cut short, too long or damaged, a wrong magic number, counts that do not agree, or a label
-///         that is no class.
+/// Throws  failure that names the file, what was expected and what was found: a file that is
+///         missing, cut short, too long or damaged, a wrong magic number, counts that do not agree,
+///         or a label that is not a class.
 dataset load_idx(const std::filesystem::path& images, const std::filesystem::path& labels);
 
 /// A number that changes when images or labels do, as text.
 std::string checksum(const data_split& data);
 
-/// Of bytes behind those of which it is `sum`, 0 where there are none.
+/// Of bytes after those whose checksum is `sum`, 0 where there are none.
 std::uint32_t checksum(std::uint32_t sum, const void* bytes, std::size_t size);
 
 /// Reads {train,t10k}-{images-idx3,labels-idx1}-ubyte.gz from a folder.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// The server's two steps on a CUDA device: clients are cut out of the global model and averaged back.
-/// Plain C++: LibTorch's headers and nvcc do not meet here.
+/// The server's two steps on a CUDA device: clients' models are sliced out of the global one and
+/// averaged back. Plain C++: LibTorch's headers and nvcc do not meet here.
 #pragma once
 
 #include <subfed/average/cohort.hpp>
@@ -27,8 +27,8 @@ class cuda_server {
   /// Waits for what it has launched.
   ~cuda_server();
 
-  /// Cuts every client's tensors out of the global ones: locals[c] by subs[c]. One launch, which is
-  /// not waited for.
+  /// Copies every client's tensors out of the global ones: locals[c] by subs[c]. One launch,
+  /// without waiting for it.
   void slice(const subfed::tensor_views<const float>& globals,
              std::span<const subfed::submodel> subs,
              std::span<const subfed::tensor_views<float>> locals);

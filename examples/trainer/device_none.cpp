@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// What stands in for device_cuda.cu where LibTorch has no CUDA or nvcc is missing.
+/// The replacement for device_cuda.cu where LibTorch has no CUDA or nvcc is missing.
 #include "device_cuda.hpp"
 #include "failure.hpp"
 
@@ -8,7 +8,8 @@ namespace {
 
 [[noreturn]] void refuse() {
   throw failure(
-      "This trainer was built without nvcc: --device cuda needs it beside LibTorch's CUDA.");
+      "This trainer was built without nvcc: --device cuda needs it in addition to LibTorch's "
+      "CUDA.");
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// How good the server's model is, for everybody and for each client.
+/// How good the server's model is, overall and for each client.
 #pragma once
 
 #include <memory>

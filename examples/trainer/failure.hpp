@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// What the trainer throws when it cannot go on.
+/// What the trainer throws when it cannot continue.
 #pragma once
 
 #include <common/failure.hpp>

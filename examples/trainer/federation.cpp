@@ -56,8 +56,7 @@ failure other_option(const std::filesystem::path& path, const std::string& optio
                      const std::string& theirs, const std::string& ours, const std::string& why) {
   return failure(
       fmt::format("{} was made with another --{} ({}) than this run has ({}){}; --overwrite "
-                  "instead of --resume "
-                  "begins anew.",
+                  "instead of --resume starts over.",
                   path.string(), option, theirs, ours, why));
 }
 
@@ -95,7 +94,7 @@ void check_identity(const std::filesystem::path& path, const named_method& which
 void check_schedule(const std::filesystem::path& path, const json& was, const json& is,
                     std::int64_t rounds, const options& settings) {
   if (rounds > settings.rounds) {
-    throw failure(fmt::format("{} has {} rounds behind it, but --rounds is {}.", path.string(),
+    throw failure(fmt::format("{} has {} finished rounds, but --rounds is {}.", path.string(),
                               rounds, settings.rounds));
   }
   std::string differs;
@@ -114,7 +113,7 @@ void check_schedule(const std::filesystem::path& path, const json& was, const js
     if (then == now) continue;
     throw other_option(
         path, differs, was.at(differs).dump(), is.at(differs).dump(),
-        fmt::format("{}: round {} of {}, which is behind it, had the learning rate {} and would "
+        fmt::format("{}: round {} of {}, which is finished, had the learning rate {} and would "
                     "have {}",
                     differs == "lr-schedule"
                         ? ""
@@ -135,12 +134,12 @@ bool go_on_from(const named_method& which, server& central, account& so_far,
   const checkpoint kept = load(path);
   constexpr std::string_view texts[] = {"config", "identity", "data", "progress"};
   const auto damaged = [&](const std::string& why) {
-    return failure(fmt::format("{} is damaged: {}; without the file the method begins anew.",
+    return failure(fmt::format("{} is damaged: {}; without the file the method starts over.",
                                path.string(), why));
   };
   for (const std::string_view text : texts) {
     if (kept.texts.contains(std::string(text))) continue;
-    throw failure(fmt::format("{} is no checkpoint of this program.", path.string()));
+    throw failure(fmt::format("{} is not a checkpoint of this program.", path.string()));
   }
   for (const auto& [name, text] : kept.texts) {
     if (std::find(std::begin(texts), std::end(texts), name) != std::end(texts)) continue;
@@ -150,7 +149,7 @@ bool go_on_from(const named_method& which, server& central, account& so_far,
   const json is = json::parse(settings.identity);
   try {
     was = parse_strictly<json>(kept.texts.at("identity"));
-    if (!was.is_object()) throw failure("its options are no JSON object");
+    if (!was.is_object()) throw failure("its options are not a JSON object");
   } catch (const std::exception& error) {
     throw damaged(error.what());
   }
@@ -162,7 +161,7 @@ bool go_on_from(const named_method& which, server& central, account& so_far,
     so_far = read_account(central.described().net, subfed::cohort_model(settings.cohort).asked(),
                           kept.texts.at("progress"));
     if (was.value("rounds", so_far.rounds) < so_far.rounds) {
-      throw failure(fmt::format("{} rounds are behind it, but it was to have {}", so_far.rounds,
+      throw failure(fmt::format("{} rounds are finished, but its --rounds is {}", so_far.rounds,
                                 was["rounds"].dump()));
     }
   } catch (const std::exception& error) {
@@ -260,7 +259,7 @@ method_result run(const named_method& which, const options& settings, const fede
     }
     report(news);
   } else if (settings.checkpoint_every > 0) {
-    std::filesystem::remove(path);  // of an earlier run: nobody is to go on from it
+    std::filesystem::remove(path);  // of an earlier run: nobody must continue from it
   }
 
   training_plan plan{settings.local_epochs, settings.batch, settings.lr, settings.momentum,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// One method from the first round to the last: draw, cut, train, average, evaluate.
+/// One method from the first round to the last: draw, slice, train, average, evaluate.
 #pragma once
 
 #include <functional>
@@ -41,9 +41,9 @@ void check(const named_method& which, const options& settings, const federation&
            pool& workers);
 
 /// Runs a method. Where settings ask for it, the state after some rounds is written to
-/// <out>/<method>.safetensors, and a run goes on from there: with the same results, to the bit, as
-/// one that was never interrupted. It may have more rounds then, or fewer, where the learning rates of
-/// the rounds that are done stay the same, and other evaluations.
+/// <out>/<method>.safetensors, and a run continues from there: with the same results, to the bit,
+/// as one that was never interrupted. It may then have more rounds, or fewer, where the learning
+/// rates of the finished rounds stay the same, and other evaluations.
 ///
 /// Throws  as check does, and interruption when the process is asked to stop; the rounds until then
 ///         are in the checkpoint where there is one.

@@ -33,8 +33,8 @@ void folder_lock::take(const std::filesystem::path& folder) {
   if (opened < 0) return;
   if (::flock(opened, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     ::close(opened);
-    throw failure(fmt::format("Another run is at work in the folder {}; --out takes another.",
-                              folder.string()));
+    throw failure(
+        fmt::format("Another run is using the folder {}; --out names another.", folder.string()));
   }
   descriptor_ = opened;
 }
@@ -69,8 +69,8 @@ void check_no_earlier_run(const options& settings, std::span<const method_name> 
   const std::vector<std::string> files = files_of_runs(settings.out, known);
   if (files.empty()) return;
   throw failure(fmt::format(
-      "The folder {} holds an earlier run ({}{}): --resume goes on with it, --overwrite removes it "
-      "and begins anew, and --out takes another folder.",
+      "The folder {} holds an earlier run ({}{}): --resume continues it, --overwrite removes it "
+      "and starts over, and --out names another folder.",
       settings.out, files.front(), files.size() == 1 ? "" : ", .."));
 }
 

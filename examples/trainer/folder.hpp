@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// The folder of --out: one run at a time, and no earlier one is lost without a word.
+/// The folder of --out: one run at a time, and no earlier one is lost silently.
 #pragma once
 
 #include <filesystem>
@@ -20,7 +20,7 @@ class folder_lock {
   folder_lock(const folder_lock&) = delete;
   folder_lock& operator=(const folder_lock&) = delete;
 
-  /// What is no folder is not locked.
+  /// What is not a folder is not locked.
   ///
   /// Throws  failure when another run has it.
   void take(const std::filesystem::path& folder);

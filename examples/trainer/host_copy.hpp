@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// Tensors of a device as the functions of the library see them that work on the host.
+/// Tensors of a device, as seen by the library's host functions.
 #pragma once
 
 #include <torch/torch.h>
@@ -16,7 +16,7 @@ class host_copy {
     for (const at::Tensor& t : device_) host_.push_back(t.to(at::kCPU));
   }
   const std::vector<at::Tensor>& tensors() const { return host_; }
-  /// Writes what has been done to copies to where they came from.
+  /// Writes the copies back to where they came from.
   void put_back() const {
     for (std::size_t t = 0; t < host_.size(); ++t) {
       if (!device_[t].is_cpu()) device_[t].copy_(host_[t]);

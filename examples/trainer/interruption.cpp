@@ -47,16 +47,17 @@ void end_by_signal() {
 }
 
 std::string text_of(const interruption& what, const std::string& folder) {
-  const std::string where = fmt::format("Stopped behind round {} of {}", what.rounds, what.method);
+  const std::string where = fmt::format("Stopped after round {} of {}", what.rounds, what.method);
   if (!what.is_kept) {
-    return where + "; nothing is kept of it, as --checkpoint-every is 0.";
+    return where + "; nothing of it is kept, as --checkpoint-every is 0.";
   }
   if (what.rounds == 0) {
     return where +
-           fmt::format("; with --resume the same command goes on with what is in {}.", folder);
+           fmt::format("; with --resume the same command continues with what is in {}.", folder);
   }
   return where +
-         fmt::format("; with --resume the same command goes on from the checkpoint in {}.", folder);
+         fmt::format("; with --resume the same command continues from the checkpoint in {}.",
+                     folder);
 }
 
 }  // namespace trainer

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// Ctrl-C and its kin: a run is asked to stop, and says how to go on.
+/// Ctrl-C and the like: a run is asked to stop, and says how to continue.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace trainer {
 
-/// While it lives, the first SIGINT, SIGTERM or SIGHUP asks the run to stop; the second ends the
-/// process. Those that are ignored stay so.
+/// During its lifetime, the first SIGINT, SIGTERM or SIGHUP asks the run to stop; the second ends
+/// the process. Those that are ignored stay so.
 class stop_on_signals {
  public:
   stop_on_signals();

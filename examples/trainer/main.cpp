@@ -36,7 +36,7 @@ void print_notes(const options& settings) {
   for (const std::string& name : settings.methods) {
     const auto checkpoint = std::filesystem::path(settings.out) / (name + ".safetensors");
     if (std::filesystem::exists(checkpoint)) continue;
-    fmt::print(stderr, "subfed_trainer: {} has no checkpoint of {}, which begins anew.\n",
+    fmt::print(stderr, "subfed_trainer: {} has no checkpoint of {}, which starts over.\n",
                settings.out, name);
   }
 }
@@ -92,14 +92,14 @@ void run_all(const options& settings) {
   const auto picture = draw_picture(results, described(settings), settings.out);
 
   const subfed::cohort_model cohorts(settings.cohort);
-  print_wrapped(fmt::format("{}; {} rounds, {} clients a round, seed {}", described(settings),
+  print_wrapped(fmt::format("{}; {} rounds, {} clients per round, seed {}", described(settings),
                             settings.rounds, cohorts.asked(), settings.seed()));
   fmt::print("\n{}\n", table(results));
   print_wrapped(
-      "local: the mean over clients, each on the test images of its labels and with its labels to "
-      "choose from. held: how often a node was part of a client's model, from the node least often "
-      "held to the most. never: nodes that no client, or no client that holds a part only, ever "
-      "held. MFLOPs: multiply-adds of the forward passes that clients made for an image.");
+      "local: the mean over clients, each on the test images of its labels and choosing only among "
+      "its labels. held: how often a node was part of a client's model, from the least to the most "
+      "often held node. never: nodes that no client ever held, or none that holds only a part. "
+      "MFLOPs: multiply-adds of the forward passes that clients made, per image.");
   fmt::print("\n");
   print_wrapped(
       fmt::format("Accuracy over rounds and how often each node was held: {}/<method>.csv and "
@@ -111,10 +111,9 @@ void run_all(const options& settings) {
                                   settings.out)
                     : fmt::format("The picture: {}.", picture.string()));
   for (const std::string& name : other_methods(settings.out, known, settings.methods)) {
-    print_wrapped(fmt::format("The files of {} are of an earlier run.", name));
+    print_wrapped(fmt::format("The files of {} are from an earlier run.", name));
   }
-  print_wrapped(
-      fmt::format("The run can be made again with --config {}/config.json.", settings.out));
+  print_wrapped(fmt::format("To repeat the run: --config {}/config.json.", settings.out));
 }
 
 }  // namespace

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-/// What a method is: which nodes a client is sent, what the client does, how much its update counts,
-/// and what the server does beside the average. Each method is a class in methods/; to add one, write
-/// a class there and a line in methods/all.cpp. Nothing else in the trainer knows a method by name.
+/// What a method is: which nodes a client is sent, what the client does, how much its update
+/// counts, and what the server does besides the average. Each method is a class in methods/; to add
+/// one, write a class there and a line in methods/all.cpp. Nothing else in the trainer knows a
+/// method by name.
 #pragma once
 
 #include <map>
@@ -23,7 +24,7 @@
 
 namespace trainer {
 
-using tensor_list = std::vector<at::Tensor>;           // as the model has them
+using tensor_list = std::vector<at::Tensor>;           // in the model's order
 using tensor_map = std::map<std::string, at::Tensor>;  // what a checkpoint keeps
 
 class method {
@@ -51,12 +52,12 @@ class method {
   /// What an average divides by, unless --average says otherwise.
   virtual subfed::divisor divide_by() const { return subfed::divisor::holders; }
 
-  /// First values: variance times inputs of the weights; and what else there is to do with them.
+  /// Initial values: the weights' variance times inputs; and anything else to do with them.
   virtual double start_variance() const { return 2; }
   virtual void start(const tensor_list& globals) const { static_cast<void>(globals); }
 
-  /// Beside the average, which has been made. `before`: the server's values when the round began, on
-  /// the CPU; the networks of the turns are where they were trained.
+  /// Besides the average, which has been computed. `before`: the server's values when the round
+  /// began, on the CPU; the networks of the turns are where they were trained.
   virtual void end_round(std::span<const turn> cohort, const tensor_list& before) {
     static_cast<void>(cohort), static_cast<void>(before);
   }
@@ -66,7 +67,7 @@ class method {
     return {subfed::submodel::full(described_.net)};
   }
 
-  /// What goes on from round to round, for a checkpoint, and back.
+  /// The state from round to round, for a checkpoint, and back.
   virtual tensor_map state() const { return {}; }
   virtual void restore(const tensor_map& kept) { static_cast<void>(kept); }
   /// The clients of which it keeps something: all that were ever asked. Empty where it does not.

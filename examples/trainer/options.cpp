@@ -19,7 +19,7 @@
 namespace trainer {
 namespace {
 
-/// The command line with the file behind it.
+/// The command line, then the configuration file.
 class command_line {
  public:
   explicit command_line(const std::string& footer) {
@@ -28,7 +28,7 @@ class command_line {
     app_.option_defaults()->always_capture_default();
   }
 
-  /// Options that come stand under this title in the help.
+  /// The options that follow appear under this title in the help.
   void title(std::string text) { title_ = std::move(text); }
   /// An option that a file may set too.
   template <class T>
@@ -44,12 +44,12 @@ class command_line {
       return app_.add_flag("--" + name, variable, about)->group(title_);
     } else {
       CLI::Option* option = app_.add_option("--" + name, variable, about)->group(title_);
-      // CLI11 alone takes what is out of range for the nearest number, and -1 for 2^64 - 1.
+      // CLI11 by itself reads numbers out of range as the nearest one, and -1 as 2^64 - 1.
       if constexpr (std::is_integral_v<T>) {
         option->check([](const std::string& text) -> std::string {
           if (common::number<T>(text)) return "";
           if (std::is_unsigned_v<T> && text.starts_with('-')) return text + " is negative";
-          return text + " is no whole number, or out of range";
+          return text + " is not a whole number, or is out of range";
         });
       }
       return option;
@@ -61,7 +61,7 @@ class command_line {
     find(b).instead_of = a;
   }
 
-  /// False when it asked for help, which has been printed then.
+  /// False when it asked for help, which has then been printed.
   bool parse(int argc, const char* const* argv, const std::string& file) {
     try {
       app_.parse(argc, argv);
@@ -79,11 +79,11 @@ class command_line {
       const auto* text = std::get_if<std::string*>(&f.variable);
       if (text == nullptr || is_utf8(**text)) continue;
       throw failure(fmt::format(
-          "--{} is no UTF-8 text, so that the configuration of the run cannot hold it.", f.name));
+          "--{} is not UTF-8 text, so the configuration of the run cannot store it.", f.name));
     }
     for (const field& f : fields_) {
       if (!f.instead_of.empty() && f.is_given() && find(f.instead_of).is_given()) {
-        throw failure(fmt::format("--{} and --{} exclude each other.", f.name, f.instead_of));
+        throw failure(fmt::format("--{} and --{} cannot be used together.", f.name, f.instead_of));
       }
     }
     return true;
@@ -107,60 +107,61 @@ class command_line {
 
 void add_clients(command_line& line, options& o, words& w, double& dirichlet) {
   line.title("Clients");
-  line.add("clients", o.cohort.clients, "How many clients there are.");
-  line.add("participation", o.cohort.participation, "Which share of them takes part in a round.");
+  line.add("clients", o.cohort.clients, "The number of clients.");
+  line.add("participation", o.cohort.participation,
+           "The share of the clients that takes part in a round.");
   line.add("cohort-rounds", o.cohort.cohort_rounds,
            "For how many rounds in a row the same clients take part; 2 in [FedDrop, F.5], where "
-           "each trains once with the chances that its own updates have given.");
-  line.add(
-      "capacity-mix", w.mix,
-      "Which shares of the channels the clients can hold: uniform, with as many clients of "
-      "each of 1, 1/2, 1/4, 1/8 and 1/16; income, with the same by U.S. household incomes; "
-      "two-class:RHO, where a share RHO of the clients has 1 and the rest 1/16; or a list such "
-      "as 1:0.1,1/16:0.9 with the weight of each.");
+           "each trains once with the probabilities that its own updates have given.");
+  line.add("capacity-mix", w.mix,
+           "The shares of the channels that clients can hold: uniform, with equal numbers of "
+           "clients of 1, 1/2, 1/4, 1/8 and 1/16; income, with the same capacities by U.S. "
+           "household incomes; two-class:RHO, where a share RHO of the clients has 1 and the "
+           "rest 1/16; or a list such as 1:0.1,1/16:0.9 with a weight for each.");
   line.add("redraw-capacities", w.redrawn,
-           "Every client draws its capacity anew in every round; otherwise it keeps it, and the "
-           "shares of the mix are exact.");
+           "Every client draws a new capacity in every round; otherwise it keeps its capacity, "
+           "and the shares of the mix are exact.");
   line.add("server-scale", o.server_scale,
-           "How many channels the server's model has for each of a client of capacity 1; where all "
-           "clients hold all of the server's model it changes nothing.");
+           "How many times as many channels the server's model has as that of a client of "
+           "capacity 1; no effect where all clients hold all of the server's model.");
   line.add("labels", o.labels,
-           "How many of the 10 labels each client has: 2 makes very different clients, 5 less so, "
-           "10 none.");
+           "How many of the 10 labels each client has: with 2 the clients differ strongly, with "
+           "5 less, with 10 not at all.");
   line.add("dirichlet", dirichlet,
-           "Instead of --labels: each client's proportions of labels are drawn from the Dirichlet "
-           "distribution with this alpha. Small ones make very different clients.")
+           "Instead of --labels: each client's proportions of labels are drawn from the "
+           "Dirichlet distribution with this alpha. With small values the clients differ "
+           "strongly.")
       ->default_str("");
   line.add("dirichlet-split", w.split,
-           "client: as above, and all clients have as many images. class: each label is split over "
-           "the clients by proportions from the distribution, as in [FedDrop], so that clients "
-           "have different numbers of images, --samples on average.");
-  line.add("samples", o.samples, "How many training images a client has at most.");
+           "client: as above, and all clients have the same number of images. class: each label "
+           "is split over the clients by proportions from the distribution, as in [FedDrop], so "
+           "that clients have different numbers of images, --samples on average.");
+  line.add("samples", o.samples, "The maximum number of training images of a client.");
   line.exclude("labels", "dirichlet");
 }
 
 void add_training(command_line& line, options& o, words& w) {
   line.title("Training");
   line.add("norm", w.norm,
-           "batch: the network has batch norm. none: it has none, and biases in its convolutions; "
-           "what batch norm hides can be seen then, such as factors on activations and the size "
-           "of first values.");
-  line.add("rounds", o.rounds, "How many rounds of training there are.");
+           "batch: the network has batch norm. none: it has no norm, but biases in its "
+           "convolutions; this shows what batch norm hides, such as factors on activations and "
+           "the size of initial weights.");
+  line.add("rounds", o.rounds, "The number of training rounds.");
   line.add("local-epochs", o.local_epochs,
            "How often a client goes through its images in a round.");
-  line.add("batch", o.batch, "How many images make a batch.");
+  line.add("batch", o.batch, "The number of images in a mini-batch.");
   line.add("lr", o.lr, "The learning rate of the first rounds.");
   line.add("lr-schedule", w.schedule,
-           "What the learning rate does later: constant, step (see --decay-at), or cosine, which "
-           "takes it to 0 along half a wave.");
+           "How the learning rate changes: constant, step (see --decay-at), or cosine, which "
+           "lowers it to 0 along half a wave.");
   line.add("decay-at", w.decay_at,
            "After which shares of the rounds the step schedule multiplies the learning rate by "
            "0.1; rolex stands for 0.32,0.6 [Rolex, Table 8].");
   line.add("momentum", o.momentum, "The momentum of a client's SGD.");
   line.add("weight-decay", o.weight_decay, "The weight decay of a client's SGD.");
   line.add("absent-logits", w.absent,
-           "What the loss makes of the logits of labels that a client lacks: zero, minus-infinity, "
-           "which leaves them out of the softmax, or trained, like all others.");
+           "How the loss treats the logits of labels that a client lacks: as zero, as "
+           "minus-infinity, which leaves them out of the softmax, or trained, like all others.");
 }
 
 void add_server(command_line& line, options& o, words& w) {
@@ -169,44 +170,47 @@ void add_server(command_line& line, options& o, words& w) {
            "What the sum of the updates of a parameter is divided by: the weights of its holders, "
            "those of the whole cohort, or by-method, which leaves it to the method.");
   line.add("server-step", o.server_step,
-           "How far the server goes from its old parameters to the average; 1 is all of the way.");
+           "How far the server moves from its old parameters to the average; 1 is the whole way.");
   line.add("weighting", w.weighting,
            "What the weight of an update is proportional to: none, examples, kept-size, updates, "
            "both (of the last two), or by-method, which leaves it to the method.");
   line.add("weight-each", w.weight_each,
-           "Whether a client has one weight or each element of its parameters: client or element.");
+           "Whether a client has one weight, or one for each element of its parameters: client "
+           "or element.");
   line.add("server-optimizer", w.server,
-           "What the server makes of the averaged change: none, which just adds it, sgd, adagrad, "
-           "adam or yogi.");
+           "What the server does with the averaged change: none, which just adds it, sgd, "
+           "adagrad, adam or yogi.");
   line.add("server-lr", o.server_lr,
-           "The learning rate of the server's optimizer; 0 takes its own.");
+           "The learning rate of the server's optimizer; 0 selects its default.");
   line.add("server-momentum", o.server_momentum,
            "The momentum of the server's sgd, and beta1 of its adam and yogi.");
 }
 
 void add_methods(command_line& line, options& o, words& w, double& overlap) {
   line.title("Single methods");
-  line.add("step", o.window_step, "FedRolex: how many channels the window rolls on a round.");
+  line.add("step", o.window_step, "FedRolex: by how many channels the window rolls per round.");
   line.add("overlap", overlap,
-           "Instead of --step: which share of a window the next one has in common with it.")
+           "Instead of --step: the share of a window that the next one has in common with it.")
       ->default_str("");
   line.exclude("step", "overlap");
   line.add("seed-policy", w.seeds,
-           "Federated Dropout: who draws channels anew: client-and-round, client, which keeps them "
-           "for the whole run, pool:S, which keeps one of S sets, pool-per-round:S, which takes "
-           "one of S each round, or shared:E, one for all that changes every E rounds.");
+           "Federated Dropout: who draws new channels: client-and-round; client, which keeps "
+           "them for the whole run; pool:S, which keeps one of S sets; pool-per-round:S, which "
+           "picks one of S sets in each round; or shared:E, one set for all that changes every E "
+           "rounds.");
   line.add("untied-skips", o.untied_skips,
-           "Federated Dropout: the two ends of an identity skip draw channels of their own, so "
-           "that unrelated ones are added, as in released code for [Rolex].");
+           "Federated Dropout: the two ends of an identity skip draw their channels separately, "
+           "so that unrelated ones are added, as in released code for [Rolex].");
   line.add("member-by", w.member_by,
-           "The ensemble: a client trains a member that it draws in each round, once for the run "
-           "(client) [Cheng, 4.1], or that its number says: round, client or number.");
+           "The ensemble: which member a client trains: round, one that it draws in each round; "
+           "client, one that it draws once for the run [Cheng, 4.1]; or number, the one given by "
+           "its number.");
   line.add("members", o.members,
-           "The ensemble: how many members it has; 0 makes as many as the smallest capacity asks "
-           "for.");
+           "The ensemble: the number of members; 0 means as many as the smallest capacity "
+           "implies.");
   line.add("widths", w.widths,
-           "FjORD: which widths are trained, ascending, separated by commas; without it they are "
-           "the capacities of the mix.");
+           "FjORD: the widths that are trained, ascending, separated by commas; without it, the "
+           "capacities of the mix.");
   line.add("distillation", o.distillation,
            "FjORD: narrow widths also learn from the widest that the client holds.");
   line.add("alpha", o.distilled.alpha,
@@ -214,10 +218,11 @@ void add_methods(command_line& line, options& o, words& w, double& overlap) {
   line.add("temperature", o.distilled.temperature,
            "FjORD: the temperature of the distillation's softmax.");
   line.add("flops-ratio", o.flops_ratio,
-           "FedDrop and UniDrop: which share of the model's multiply-adds a client makes.");
+           "FedDrop and UniDrop: the share of the model's multiply-adds that a client performs.");
   line.add("thresholds", w.thresholds,
-           "FedDrop and UniDrop: whether channels are drawn anew for each batch, as in the paper, "
-           "or in each round, so that clients are sent what they keep alone: batch or round.");
+           "FedDrop and UniDrop: whether channels are drawn for each mini-batch, as in the "
+           "paper, or once in each round, so that clients are sent only what they keep: batch or "
+           "round.");
   line.add("proximal", o.proximal,
            "FedProx: mu, the weight of the distance to the server's model.");
 }
@@ -225,46 +230,48 @@ void add_methods(command_line& line, options& o, words& w, double& overlap) {
 void add_run(command_line& line, options& o, std::string& file) {
   line.title("The run");
   line.add("eval-every", o.eval_every,
-           "After how many rounds the model is evaluated; after the last it always is.");
+           "After how many rounds the model is evaluated; it always is after the last.");
   line.add("checkpoint-every", o.checkpoint_every,
            "After how many rounds a checkpoint is written; 0 writes none.");
-  line.add_typed_only("resume", o.resume,
-                      "Go on from the checkpoints in the folder of --out, where there are any. "
-                      "--rounds may be another where the learning rates of the rounds that are "
-                      "done stay the same (--lr-schedule constant), and --eval-every.");
-  line.add_typed_only("overwrite", o.overwrite,
-                      "Remove an earlier run from the folder of --out and begin anew; without it "
-                      "and --resume such a folder is refused.");
+  line.add_typed_only(
+      "resume", o.resume,
+      "Continue from the checkpoints in the folder of --out, if there are any. --eval-every "
+      "may change, and so may --rounds where the learning rates of the finished rounds stay "
+      "the same (--lr-schedule constant).");
+  line.add_typed_only(
+      "overwrite", o.overwrite,
+      "Remove an earlier run from the folder of --out and start over; without this or "
+      "--resume such a folder is refused.");
   line.add("seed", o.cohort.seed,
-           "The number that everything random follows from; results depend on it and on the "
-           "options above, but not on --threads.");
+           "The seed of everything random; results depend on it and on the options above, but "
+           "not on --threads.");
   line.add("threads", o.threads, "How many clients are trained at a time.");
   line.add("device", o.device, "Where clients are trained: cpu or cuda.");
-  line.add("data", o.data, "The folder with the four gzip'd files of Fashion-MNIST.");
-  line.add("out", o.out, "The folder that the CSV files and the picture are written to.");
+  line.add("data", o.data, "The folder with the four gzipped files of Fashion-MNIST.");
+  line.add("out", o.out, "The folder for the CSV files and the picture.");
   line.add_typed_only(
           "config", file,
-          "A JSON file with options, without dashes, as a run writes it; what is on the "
-          "command line goes before it.")
+          "A JSON file with options, without dashes, as a run writes it; options on the command "
+          "line take precedence.")
       ->default_str("");
 }
 
-/// Why an option says nothing beside the others, whatever the methods are; empty where it does.
+/// Why an option has no effect beside the others, whatever the methods are; empty where it has.
 std::string why_out_of_force(std::string_view name, const options& o) {
   if (name == "decay-at" && o.schedule != lr_schedule::step) {
-    return "it goes with --lr-schedule step";
+    return "it needs --lr-schedule step";
   }
   if (name == "server-lr" && o.server == server_rule::none) {
-    return "it goes with a --server-optimizer";
+    return "it needs a --server-optimizer";
   }
   if (name == "server-momentum" &&
       (o.server == server_rule::none || o.server == server_rule::adagrad)) {
-    return "it goes with --server-optimizer sgd, adam or yogi";
+    return "it needs --server-optimizer sgd, adam or yogi";
   }
   if (name == "redraw-capacities" && o.cohort.mix.classes.size() == 1) {
     return "the mix has one capacity";
   }
-  if (name == "dirichlet-split" && !o.dirichlet) return "it goes with --dirichlet";
+  if (name == "dirichlet-split" && !o.dirichlet) return "it needs --dirichlet";
   if (name == "absent-logits" && !o.dirichlet && o.labels == 10) {
     return "with --labels 10 no client lacks a label";
   }
@@ -318,7 +325,7 @@ std::optional<options> parse_options(int argc, const char* const* argv,
 
   if (line.find("dirichlet").is_given()) o.dirichlet = dirichlet;
   if (line.find("overlap").is_given()) o.overlap = overlap;
-  if (o.resume && o.overwrite) throw failure("--resume and --overwrite exclude each other.");
+  if (o.resume && o.overwrite) throw failure("--resume and --overwrite cannot be used together.");
   if (!o.distillation) {
     const origin off = line.find("distillation").from;
     for (const char* name : {"alpha", "temperature"}) {
@@ -337,10 +344,10 @@ std::optional<options> parse_options(int argc, const char* const* argv,
     if (why.empty()) why = why_unread(f.name, o, known);
     if (!f.is_given() || why.empty()) continue;
     if (f.from == origin::command_line) {
-      throw failure(fmt::format("--{} would be without effect: {}.", f.name, why));
+      throw failure(fmt::format("--{} would have no effect: {}.", f.name, why));
     }
     if (f.name == "alpha" || f.name == "temperature" || is_standard(f)) continue;
-    o.notes.push_back(fmt::format("{}: \"{}\" is without effect: {}.", file, f.name, why));
+    o.notes.push_back(fmt::format("{}: \"{}\" has no effect: {}.", file, f.name, why));
   }
 
   const auto in_force = [&](std::string_view name) {

@@ -93,7 +93,7 @@ struct options {
   std::string data = "/usr/share/datasets/fashion-mnist";
   std::string out = "out";
 
-  /// The run as a JSON object, one member an option, from which --config makes it again.
+  /// The run as a JSON object, one member per option, from which --config repeats it.
   std::string config;
   /// The same without methods and without what changes no result: two runs of a method with the
   /// same text give the same results.
@@ -120,12 +120,12 @@ struct method_name {
   }
 };
 
-/// Reads the command line, after the file of --config where there is one; empty when it asked for
-/// help, which has been printed then. Without --method those of `known` are run that are
+/// Reads the command line, after the file of --config where there is one; empty when it asks for
+/// help, which has then been printed. Without --method those of `known` are run that are
 /// by_default.
 ///
-/// Throws  failure for what cannot be meant, and for an option on the command line that would be
-///         without effect; it names the option.
+/// Throws  failure for invalid values, and for an option on the command line that would have no
+///         effect; it names the option.
 std::optional<options> parse_options(int argc, const char* const* argv,
                                      std::span<const method_name> known);
 

@@ -263,8 +263,8 @@ std::vector<client> partition(std::span<const std::uint8_t> labels, const partit
     }
   } else {
     if (plan.labels_each < 1 || plan.labels_each > class_count) {
-      throw failure(fmt::format("{} labels are asked for each client, but there are 1 to {}.",
-                                plan.labels_each, class_count));
+      throw failure(
+          fmt::format("--labels is {}, but 1 to {} is expected.", plan.labels_each, class_count));
     }
     assign_labels(clients, plan);
     assign_samples(clients, labels, plan);

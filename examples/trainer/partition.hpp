@@ -24,16 +24,17 @@ struct partition_plan {
   std::int64_t samples_each = 600;       // at most; on average where labels are split
 };
 
-/// Deals a training set out; no sample goes to two clients.
+/// Distributes a training set; no sample goes to two clients.
 ///
 /// By labels: every client has labels_each different labels, every label has the same number of
 /// clients (or one more), and samples_each are shared evenly by a client's labels.
 /// By Dirichlet: every client has proportions of labels drawn from Dir(alpha, .. alpha), and draws
 /// its samples by them from what is left; where a label is used up its share goes to the others.
 ///
-/// By class: each label is split over the clients by proportions drawn from Dir(alpha, .. alpha), so
-/// that they have different numbers of samples [FedDrop, 4]. Of each label as many samples are dealt
-/// out, in all samples_each a client; one that gets none is given one of the client that has most.
+/// By class: each label is split over the clients by proportions drawn from Dir(alpha, .. alpha),
+/// so that they have different numbers of samples [FedDrop, 4]. Of each label as many samples are
+/// dealt out, samples_each per client in total; a client that gets none is given one of the client
+/// that has most.
 ///
 /// Throws  failure when the plan asks for more labels than there are, for an alpha that is not
 ///         positive, or leaves a client without samples.

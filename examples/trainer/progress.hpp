@@ -17,7 +17,7 @@ std::string progress_text(const std::string& method, std::size_t number, std::si
                           std::int64_t round, std::int64_t rounds, const evaluation* on_test,
                           double train_loss, double seconds_left);
 
-/// One line on stderr that is written over again; where stderr is no terminal, a plain line for each
+/// One line on stderr that is rewritten; where stderr is not a terminal, a plain line for each
 /// evaluation.
 class live_line {
  public:

@@ -27,7 +27,7 @@ double milliseconds_a_round(const method_result& r, double seconds) {
   return r.rounds > 0 ? 1e3 * seconds / static_cast<double>(r.rounds) : 0;
 }
 
-/// How a method's lines look: where colours come round again, dashes differ.
+/// How a method's lines look: where colours repeat, dashes differ.
 std::string look_of(bool is_bound, std::size_t number) {
   constexpr int bound_dashes[] = {2, 4, 3, 5}, dashes[] = {1, 4, 2, 5};
   if (is_bound) {
@@ -42,7 +42,7 @@ std::string look_of(bool is_bound, std::size_t number) {
 std::string gnuplot_script(std::span<const method_result> results, const std::string& subtitle,
                            const std::filesystem::path& picture) {
   std::string script = fmt::format(
-      "# Made by subfed_trainer; `gnuplot` with this file draws the picture again.\n"
+      "# Written by subfed_trainer; `gnuplot` with this file draws the picture again.\n"
       "set terminal svg size 1320,500 font 'Helvetica,14' background '#ffffff'\n"
       "set output {}\n",
       quoted(picture.string()));
@@ -124,7 +124,7 @@ std::string table(std::span<const method_result> results) {
   out += fmt::format(
       "\n{:<18} {:^19}  {:^21}\n"
       "{:<18} {:>9} {:>9}  {:>10} {:>10}\n",
-      "", "server, ms a round", "all, s",  //
+      "", "server, ms per round", "all, s",  //
       "method", "cutting", "average", "training", "evaluating");
   for (const method_result& r : results) {
     out += fmt::format("{:<18} {:>9.2f} {:>9.2f}  {:>10.1f} {:>10.1f}\n", r.method,

@@ -11,8 +11,9 @@
 
 namespace trainer {
 
-/// The comparison, a line a method, in three parts of at most 80 columns: how well the models do and
-/// how evenly their nodes were trained, what clients were sent and computed, and how long it took.
+/// The comparison, one line per method, in three parts of at most 80 columns: how well the models
+/// do and how evenly their nodes were trained, what clients were sent and computed, and how long it
+/// took.
 std::string table(std::span<const method_result> results);
 
 using common::prepare_folder;
@@ -23,12 +24,12 @@ using common::prepare_folder;
 /// Throws  failure naming the file that cannot be written.
 void write_csv(const method_result& result, const std::filesystem::path& folder);
 
-/// Writes costs.csv, a line a method.
+/// Writes costs.csv, one line per method.
 ///
 /// Throws  failure naming the file that cannot be written.
 void write_costs(std::span<const method_result> results, const std::filesystem::path& folder);
 
-/// Writes picture.gp and has gnuplot make picture.svg of it. Returns the picture's path, or an
+/// Writes picture.gp and has gnuplot draw picture.svg from it. Returns the picture's path, or an
 /// empty one where gnuplot is not installed or fails.
 std::filesystem::path draw_picture(std::span<const method_result> results,
                                    const std::string& subtitle,

@@ -19,7 +19,7 @@ struct evaluation {
 struct history_entry {
   std::int64_t round = 0;  // rounds of training so far
   evaluation on_test;
-  double train_loss = 0;  // mean over the cohorts since the entry before
+  double train_loss = 0;  // mean over the cohorts since the previous entry
 };
 
 /// How often nodes were held by the clients that are counted.
@@ -44,7 +44,7 @@ struct client_costs {
 
 struct method_result {
   std::string method;
-  bool is_bound = false;  // all clients alike: nothing is cut
+  bool is_bound = false;  // all clients equal: nothing is cut
   std::vector<history_entry> history;
   std::int64_t server_parameters = 0;
   client_costs each;

@@ -72,7 +72,7 @@ server::server(const named_method& which, const options& settings, at::Device de
       settings.divide_by.value_or(method_->divide_by()) == subfed::divisor::cohort) {
     throw failure(fmt::format(
         "{} divides by the weights of the whole cohort, which --weight-each element does not do; "
-        "--average holders goes with it.",
+        "use --average holders.",
         which.name.name));
   }
   check_match(network_, described_);

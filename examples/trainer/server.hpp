@@ -31,12 +31,12 @@ class server {
   /// Throws  subfed::error when the method cannot draw for one of the capacities.
   void check_draws() const;
 
-  /// Cuts every client's part out of the model. The turns are in the order of the cohort.
+  /// Copies every client's part out of the model. The turns are in the order of the cohort.
   std::vector<turn> cut(std::span<const subfed::cohort_member> cohort,
                         const std::vector<client>& clients, std::uint64_t round);
 
-  /// Averages every parameter over the clients that hold it; of the output layer a client counts for
-  /// the rows of its labels only. Then the server's optimiser, and what the method does beside.
+  /// Averages every parameter over the clients that hold it; of the output layer a client counts
+  /// for the rows of its labels only. Then the server's optimiser, and what else the method does.
   void average(std::span<turn> cohort);
 
   /// Networks whose outputs are averaged when the server's model is evaluated.
@@ -44,7 +44,7 @@ class server {
 
   /// What a checkpoint needs. Tensors of a CPU are not copied: save it before the next round.
   void keep(checkpoint& in) const;
-  /// So many rounds are behind it.
+  /// That many rounds are finished.
   ///
   /// Throws  an exception whose what() is the reason when no run of these options writes it.
   void restore(const checkpoint& from, std::int64_t rounds);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// JSON in which no object has a key twice: the parser alone takes the last of them.
+/// JSON in which no object has a key twice: the parser by itself takes the last of them.
 #pragma once
 
 #include <fmt/format.h>
@@ -14,7 +14,7 @@
 
 namespace trainer {
 
-/// Throws  failure for a key that is there twice, and what the parser throws.
+/// Throws  failure for a key that occurs twice, and what the parser throws.
 template <class Json>
 Json parse_strictly(std::string_view text) {
   std::vector<std::set<std::string>> keys;  // of the objects that are open
@@ -23,7 +23,7 @@ Json parse_strictly(std::string_view text) {
     if (event == Json::parse_event_t::object_end) keys.pop_back();
     if (event == Json::parse_event_t::key &&
         !keys.back().insert(parsed.template get<std::string>()).second) {
-      throw failure(fmt::format("the key {} is there twice", parsed.dump()));
+      throw failure(fmt::format("the key {} occurs twice", parsed.dump()));
     }
     return true;
   });

@@ -18,7 +18,8 @@ at::Device find_device(const std::string& name) {
   if (name != "cuda") return at::kCPU;
   if (!torch::cuda::is_available()) {
     throw failure(
-        "--device cuda was asked for, but this LibTorch is built without CUDA or finds no device.");
+        "--device cuda was asked for, but this LibTorch was built without CUDA or finds no "
+        "device.");
   }
   return {at::kCUDA, 0};
 }
@@ -28,8 +29,8 @@ void settle_process() {
   at::globalContext().setBenchmarkCuDNN(false);
   at::globalContext().setAllowTF32CuDNN(false);
   at::globalContext().setAllowTF32CuBLAS(false);
-  // OpenBLAS has threads of its own, which at::set_num_threads does not reach. It is asked for at run
-  // time because any BLAS may stand behind LibTorch.
+  // OpenBLAS has threads of its own, which at::set_num_threads does not reach. It is asked for at
+  // run time because LibTorch may use any BLAS.
   using setter = void (*)(int);
   if (auto* set = reinterpret_cast<setter>(dlsym(RTLD_DEFAULT, "openblas_set_num_threads"))) set(1);
   settle_thread();

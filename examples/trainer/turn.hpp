@@ -26,7 +26,7 @@ struct batch {
   std::uint64_t step = 0;  // of the client's steps in this round
 };
 
-/// What a client does in its turn beside SGD. Made for one turn; called on one worker thread.
+/// What a client does in its turn besides SGD. Created for one turn; called on one worker thread.
 class client_side {
  public:
   virtual ~client_side() = default;
@@ -62,7 +62,7 @@ struct turn {
   std::int64_t flops = 0;          // of those that were made, of an image: the mean over all images
 };
 
-/// The logits as the loss is to see them: of absent classes 0, minus infinity, or as they are.
+/// The logits as the loss sees them: those of absent classes 0, minus infinity, or unchanged.
 at::Tensor masked_logits(const at::Tensor& logits, const batch& samples, absent_classes rule);
 
 /// Cross entropy with the logits of absent classes set to 0 or left out. [HeteroFL]

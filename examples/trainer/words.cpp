@@ -90,7 +90,7 @@ void check(const options& o) {
   }
 }
 
-/// The value that stands beside a word.
+/// The value next to a word.
 template <class T, std::size_t N>
 T meant(std::string_view option, std::string_view word,
         const std::pair<std::string_view, T> (&table)[N]) {
@@ -145,7 +145,7 @@ std::vector<double> shares_of(const std::string& text) {
   for (const std::string& piece : pieces(text)) {
     if (piece.empty()) continue;
     const auto at = number<double>(piece);
-    if (!at) throw failure(fmt::format("--decay-at: \"{}\" is no number.", piece));
+    if (!at) throw failure(fmt::format("--decay-at: \"{}\" is not a number.", piece));
     out.push_back(*at);
   }
   return out;
@@ -217,8 +217,8 @@ void settle(options& o, words& w, std::span<const method_name> known) {
   }
   if (o.weights_by_element && (o.divide_by == subfed::divisor::cohort || o.server_step != 1)) {
     throw failure(
-        "--weight-each element divides by the weights of an element's holders and goes all of the "
-        "way: it does not go with --average cohort or another --server-step than 1.");
+        "--weight-each element divides by the weights of an element's holders and takes the "
+        "whole step: it cannot be used with --average cohort or a --server-step other than 1.");
   }
   check(o);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// What was typed for options, understood and checked.
+/// Option values as typed, parsed and checked.
 #pragma once
 
 #include <span>
@@ -10,7 +10,7 @@
 
 namespace trainer {
 
-/// Of options that are no plain number, switch or folder, what is typed for them.
+/// The typed values of options that are not plain numbers, switches or folders.
 struct words {
   std::string methods, mix = "uniform", schedule = "step", decay_at = "0.5,0.75", absent = "zero";
   std::string split = "client", norm = "batch", member_by = "round";
@@ -22,7 +22,7 @@ struct words {
 /// Sets the options that the words are about, checks all options, and leaves the words in the form
 /// in which a configuration has them, without blanks.
 ///
-/// Throws  failure for what cannot be meant; it names the option.
+/// Throws  failure for invalid values; it names the option.
 void settle(options& o, words& w, std::span<const method_name> known);
 
 /// As they are typed for --lr-schedule and --decay-at.

@@ -4,7 +4,7 @@
 namespace trainer {
 namespace {
 
-/// Behind the last gap of two blanks or more in the first half; 0 where there is none.
+/// The position after the last gap of two blanks or more in the first half; 0 where there is none.
 std::size_t indentation(std::string_view line, std::size_t columns) {
   std::size_t out = 0;
   for (std::size_t at = line.find("  "); at != std::string_view::npos; at = line.find("  ", out)) {

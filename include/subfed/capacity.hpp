@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// From a client's capacity beta and a layer of K nodes to the number of nodes kept, L.
+/// From a client's capacity beta and a layer of K nodes to L, the number of nodes kept.
 #pragma once
 
 #include <subfed/detail/arithmetic.hpp>
@@ -19,10 +19,10 @@ enum class rounding { floor, ceil, nearest };
 
 /// The share of a model's nodes that a client holds: beta in (0, 1].
 ///
-/// Remembers how exactly it was given. 0.07 is no binary fraction, so 0.07 * 100
-/// is 7.000000000000001 in double and 7.0000002 in float; a product within the given number's own
-/// rounding error of a whole number, or of a half where halves matter, counts as that. A ratio of
-/// integers is exact, and so is 1.
+/// Remembers how exactly it was given. 0.07 is not a binary fraction, so 0.07 * 100 is
+/// 7.000000000000001 in double and 7.0000002 in float. A product that is within the given number's
+/// own rounding error of a whole number (or of a half, where halves matter) counts as that number.
+/// A ratio of integers is exact, and so is 1.
 class capacity {
  public:
   /// Throws  error when beta is not in (0, 1], NaN included.
@@ -53,10 +53,10 @@ class capacity {
 
   constexpr double value() const noexcept { return value_; }
 
-  /// beta (1 - part): what is left of the share without a part of it, which carries part's own
+  /// beta (1 - part): what is left of the share without a part of it. It carries part's own
   /// rounding error.
   ///
-  /// Throws  error when part is not in [0, 1), or so near to 1 that nothing is left.
+  /// Throws  error when part is not in [0, 1), or is so close to 1 that nothing is left.
   constexpr capacity without(double part) const {
     if (part == 0) return *this;
     if (!detail::in_unit_interval(part)) {
@@ -66,8 +66,8 @@ class capacity {
     return {value_ * (1 - part), relative_error_ + epsilon / (1 - part)};
   }
 
-  /// Nodes kept of `extent`: beta * extent rounded, then at least `minimum` (but never more than
-  /// there are). An extent of 0 keeps 0.
+  /// Nodes kept of `extent`: beta * extent, rounded, then at least `minimum` (but never more than
+  /// `extent`). An extent of 0 keeps 0.
   ///
   /// Throws  error when extent or minimum is negative.
   constexpr std::int64_t of(std::int64_t extent, rounding mode = rounding::floor,

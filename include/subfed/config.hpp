@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// Language level, assertions and the few macros of the library; every macro that it has is here.
+/// Language level, assertions and the macros of the library; there are no others.
 #pragma once
 
 #if defined(_MSVC_LANG)
@@ -11,9 +11,9 @@
 #error "subfed: needs C++20 or later; compile with -std=c++20 (nvcc: -std=c++20 as well)."
 #else
 
-// Results are the same everywhere only where an operation on doubles is rounded to a double.
+// Results are the same everywhere only if every operation on doubles is rounded to a double.
 #if defined(__FLT_EVAL_METHOD__) && __FLT_EVAL_METHOD__ == 2
-#error "subfed: x87 instructions round otherwise than all others; add -msse2 -mfpmath=sse."
+#error "subfed: x87 instructions round differently from all others; add -msse2 -mfpmath=sse."
 #endif
 
 /// 1 when errors are thrown, 0 when they go to the error handler (see error.hpp).
@@ -30,30 +30,30 @@
 #define SUBFED_HD
 #endif
 
-/// Promises that what the pointer reaches is reached by no other.
+/// Promises that no other pointer accesses the same memory.
 #if defined(__GNUC__)
 #define SUBFED_RESTRICT __restrict__
 #else
 #define SUBFED_RESTRICT
 #endif
 
-/// A function that is to be part of its caller's loop whatever its size: attribute of conversions that
-/// are to become vector instructions.
+/// A function that must be inlined into its caller's loop whatever its size: for conversions that
+/// should be vectorised.
 #if defined(__GNUC__)
 #define SUBFED_ALWAYS_INLINE gnu::always_inline
 #else
 #define SUBFED_ALWAYS_INLINE
 #endif
 
-/// Asks for a cache line that will be read soon; the address may lie behind the end of anything.
+/// Prefetches a cache line that will be read soon; the address may be beyond the end of any object.
 #if defined(__GNUC__)
 #define SUBFED_PREFETCH(address) __builtin_prefetch(reinterpret_cast<const void*>(address))
 #else
 #define SUBFED_PREFETCH(address) static_cast<void>(address)
 #endif
 
-/// Checks an invariant of the library itself, never a caller's data. Active without NDEBUG; define
-/// it before the first include to replace it.
+/// Checks an invariant of the library itself, never a caller's data. Active unless NDEBUG is
+/// defined; define the macro before the first include to replace it.
 #ifndef SUBFED_ASSERT
 #include <cassert>
 #define SUBFED_ASSERT(condition) assert(condition)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// All of subfed/cost/: what a client's part costs.
+/// All of subfed/cost/: what a client's submodel costs.
 #pragma once
 
 #include <subfed/cost/parameters.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// Models in words and as a drawing, and the check that real tensors are the ones described.
+/// Models in words and as a drawing, and the check that actual tensors are the ones described.
 #pragma once
 
 #include <subfed/detail/dimension_text.hpp>
@@ -35,7 +35,7 @@ inline bool uses_group(const model::tensor_info& tensor, std::size_t group) {
 /// The tensors that each group ties, by name.
 inline std::vector<std::string> tied_texts(const model& net) {
   std::vector<std::string> out(net.groups().size());
-  std::vector<std::size_t> told(out.size(), 0);  // tensors up to the one that was told last
+  std::vector<std::size_t> told(out.size(), 0);  // tensors up to the one that was listed last
   for (std::size_t t = 0; t < net.tensors().size(); ++t) {
     const auto& tensor = net.tensors()[t];
     for (const dimension& d : tensor.dimensions) {
@@ -127,7 +127,7 @@ inline std::string describe(const model& net, tensor_id tensor) {
   return out;
 }
 
-/// As of a model, with the nodes that are held, "16 of 64 nodes", and the shapes of the client's
+/// As for a model, with the nodes that are held, "16 of 64 nodes", and the shapes of the client's
 /// tensors.
 inline std::string describe(const submodel& part) {
   const model& net = part.parent();
@@ -184,7 +184,7 @@ inline std::string draw_dot(const model& net) {
   return out + "}\n";
 }
 
-/// A tensor as a network or a checkpoint has it.
+/// A tensor as it is in a network or a checkpoint.
 struct named_shape {
   std::string name;
   std::vector<std::int64_t> extents;
@@ -194,7 +194,7 @@ struct named_shape {
 
 /// Compares a network's tensors with the description, one to one and in order.
 ///
-/// Throws  error at the first that differs in name or shape. Where an extent disagrees, the message
+/// Throws  error for the first that differs in name or shape. Where an extent differs, the message
 ///         names the group and the other tensors that it ties.
 inline void check_shapes(const model& net, std::span<const named_shape> found) {
   const auto described = net.tensors();

@@ -19,16 +19,16 @@ namespace subfed::inline v0 {
 
 class dimension;
 
-/// Names a group of the model that made it.
+/// Identifies a group of the model that returned it.
 class group_id {
  public:
   constexpr explicit group_id(std::size_t number) noexcept : number_(number) {}
   constexpr std::size_t number() const noexcept { return number_; }
 
-  /// `times` copies of the group one after the other: the gates of an LSTM, q / k / v, heads that
+  /// `times` copies of the group, one after the other: the gates of an LSTM, q / k / v, heads that
   /// are cut inside, a channels-last flatten. Element (copy, node).
   dimension repeat(std::int64_t times) const;
-  /// Each node stands for `elements` elements in a row: a channels-first flatten, the width of a
+  /// Each node stands for `elements` consecutive elements: a channels-first flatten, the width of a
   /// head. Element (node, inner).
   dimension block(std::int64_t elements) const;
 
@@ -38,7 +38,7 @@ class group_id {
   std::size_t number_;
 };
 
-/// Names a tensor of the model that made it.
+/// Identifies a tensor of the model that returned it.
 class tensor_id {
  public:
   constexpr explicit tensor_id(std::size_t number) noexcept : number_(number) {}
@@ -50,7 +50,7 @@ class tensor_id {
   std::size_t number_;
 };
 
-/// What a dimension of a tensor consists of: parts in a row, each either whole (a number of
+/// What a dimension of a tensor consists of: a sequence of parts, each either whole (a number of
 /// elements that are never cut) or bound to a group. Element (copy, node, inner) of a part is at
 /// (copy K + node) block + inner.
 class dimension {
@@ -71,7 +71,7 @@ class dimension {
   /// A dimension whose elements are the nodes of a group.
   dimension(group_id group) : parts_{{group.number(), 0, 1, 1}} {}
 
-  /// The whole dimension `times` times in a row.
+  /// The whole dimension repeated `times` times.
   ///
   /// Throws  error when times < 1, when repeat times block of a part is over 2^63 - 1, or for a
   ///         concatenation of more than 2^20 parts.
@@ -89,7 +89,7 @@ class dimension {
     for (std::int64_t t = 1; t < times; ++t) out.append(*this);
     return out;
   }
-  /// Each element of the dimension becomes `elements` in a row.
+  /// Each element of the dimension becomes `elements` consecutive ones.
   dimension block(std::int64_t elements) const {
     check_positive("block", elements);
     dimension out = *this;
@@ -140,7 +140,7 @@ class dimension {
   std::vector<part> parts_;
 };
 
-/// Dimensions one behind the other: the input of a layer that reads a concatenation (DenseNet,
+/// Dimensions one after the other: the input of a layer that reads a concatenation (DenseNet,
 /// U-Net).
 ///
 /// Throws  error for more than 2^20 parts.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// From a model, a scheme and a client's place in the run to the client's submodel.
+/// From a model, a scheme and a client's round and number to the client's submodel.
 #pragma once
 
 #include <subfed/scheme.hpp>
@@ -15,7 +15,8 @@
 
 namespace subfed::inline v0 {
 
-/// A group whose share is not the client's own: FjORD's width p per layer, a layer that is left whole.
+/// A group whose share is not the client's capacity: FjORD's width p per layer, a layer that stays
+/// whole.
 struct group_capacity {
   group_id group;
   subfed::capacity capacity;
@@ -27,7 +28,7 @@ struct group_capacity {
 ///   draw(net, rolling{}, {.round = 3, .capacity = 0.25}, {{embedding, 1.0}, {hidden, 0.5}});
 ///
 /// A pure function: the same arguments give the same submodel on every platform, so the server and
-/// a client derive it alike and no index travels.
+/// a client derive the same one and no index travels.
 ///
 /// Throws  error when the scheme does, or gives a set of another extent; for an exception that names a
 ///         group twice, or one that is never cut. It names the group.

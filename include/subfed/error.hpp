@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// The one error type, and the hook that takes its place in builds without exceptions.
+/// The one error type, and the hook that replaces it in builds without exceptions.
 #pragma once
 
 #include <subfed/config.hpp>
@@ -18,7 +18,8 @@
 
 namespace subfed::inline v0 {
 
-/// What an error is about, apart from its text; empty where it is about no client, tensor or group.
+/// What an error is about, in addition to its text; empty where it concerns no client, tensor or
+/// group.
 struct error_subject {
   std::optional<std::uint64_t> client = {};
   std::string tensor = {};
@@ -29,7 +30,7 @@ struct error_subject {
 
 /// Wrong data from the caller: names the thing, the expected and the found.
 ///
-/// Numerics  Thrown before the first write: whatever was to be changed is as it was.
+/// Numerics  Thrown before the first write: nothing has been changed.
 class error : public std::runtime_error {
  public:
   explicit error(const std::string& message, error_subject about = {})
@@ -48,8 +49,8 @@ class error : public std::runtime_error {
 };
 
 /// Called with the message instead of a throw where exceptions are off (-fno-exceptions). It must
-/// not return; if it does, the program aborts. All translation units of a program are to agree on
-/// exceptions being on or off.
+/// not return; if it does, the program aborts. All translation units of a program must agree on
+/// whether exceptions are on.
 using error_handler = void (*)(const char* message);
 
 namespace detail {
@@ -61,7 +62,7 @@ inline error_handler& current_error_handler() noexcept {
   return handler;
 }
 
-/// Every error of the library leaves through here; cold, so that checks cost a branch.
+/// Every error of the library is raised here; cold, so that checks cost a branch.
 [[noreturn]] inline void fail(const std::string& message, error_subject about = {}) {
 #if SUBFED_EXCEPTIONS
   throw error(message, std::move(about));
@@ -91,7 +92,7 @@ std::string text(T value) {
   }
 }
 
-/// "(64, 3, 3, 3)", the way shapes look in every message.
+/// "(64, 3, 3, 3)": the form of shapes in every message.
 inline std::string shape_text(std::span<const std::int64_t> extents) {
   std::string out = "(";
   for (std::size_t r = 0; r < extents.size(); ++r) {
@@ -103,7 +104,7 @@ inline std::string shape_text(std::span<const std::int64_t> extents) {
 
 }  // namespace detail
 
-/// Replaces the error handler of builds without exceptions and returns the one before; null
+/// Replaces the error handler of builds without exceptions and returns the previous one. Null
 /// restores the default, which prints to stderr. With exceptions on it is never called.
 inline error_handler set_error_handler(error_handler handler) noexcept {
   const error_handler before = detail::current_error_handler();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// Who runs the independent parts of a large job: the caller decides, the library starts no thread.
+/// Who runs the independent parts of a large job: the caller decides; the library starts no
+/// threads.
 #pragma once
 
 #include <subfed/config.hpp>
@@ -24,7 +25,7 @@ concept executor = requires(E& e, std::int64_t n, void (*f)(std::int64_t)) {
   e.parallel_for(n, f);
 };
 
-/// One part after the other, on the calling thread.
+/// Runs one part after the other, on the calling thread.
 struct serial {
   template <class F>
   void parallel_for(std::int64_t n, F&& f) const {
@@ -33,9 +34,9 @@ struct serial {
 };
 
 #if defined(_OPENMP)
-/// OpenMP's threads; there when the file is compiled with -fopenmp.
+/// Uses OpenMP's threads; available when the file is compiled with -fopenmp.
 struct openmp {
-  /// Threads to use; 0: as many as OpenMP likes.
+  /// Threads to use; 0: as many as OpenMP chooses.
   int threads = 0;
 
   template <class F>

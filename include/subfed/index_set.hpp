@@ -19,7 +19,7 @@
 
 namespace subfed::inline v0 {
 
-/// Positions position .. position + length - 1 of a sub-model are nodes first .. first + length - 1
+/// Positions position .. position + length - 1 of a submodel are nodes first .. first + length - 1
 /// of the global model.
 template <class Index>
 struct basic_run {
@@ -33,7 +33,7 @@ using run = basic_run<std::int64_t>;
 
 namespace detail {
 
-/// Appends a run, or lengthens the last one where the new one goes on from it in both models.
+/// Appends a run, or extends the last one where the new one continues it in both models.
 template <class Index>
 void append_run(std::vector<basic_run<Index>>& runs, basic_run<Index> next) {
   if (next.length == 0) return;
@@ -47,11 +47,11 @@ void append_run(std::vector<basic_run<Index>>& runs, basic_run<Index> next) {
 
 }  // namespace detail
 
-/// An ordered sequence of distinct nodes in [0, extent): position p of the sub-model is node s[p]
-/// of the global model. Immutable; a prefix is one run, a rolling window at most two.
+/// An ordered sequence of distinct nodes in [0, extent): position p of the submodel is node s[p] of
+/// the global model. Immutable; a prefix is one run, a rolling window at most two.
 ///
 /// Post  s[p] for p = 0 .. size()-1 are distinct and in [0, extent()); runs() concatenated is s.
-/// Cost  24 bytes a run for std::int64_t.
+/// Cost  24 bytes per run for std::int64_t.
 template <std::integral Index>
 class basic_index_set {
  public:
@@ -64,7 +64,8 @@ class basic_index_set {
 
   /// The given nodes, in the given order.
   ///
-  /// Throws  error naming the first node that is outside [0, extent) or repeated, and where it is.
+  /// Throws  error that names the first node that is outside [0, extent) or repeated, and its
+  ///         position.
   /// Cost    O(n), or O(n log n) when the nodes are not ascending.
   basic_index_set(Index extent, std::span<const Index> nodes) : extent_(checked(extent)) {
     std::size_t position = 0;
@@ -73,7 +74,7 @@ class basic_index_set {
         detail::fail("subfed: index_set: node " + std::to_string(node) + " at position " +
                      std::to_string(position) + " is outside [0, " + std::to_string(extent_) + ")");
       }
-      // Of extent + 1 nodes one is repeated, and positions behind these may not fit Index.
+      // Of extent + 1 nodes one is repeated, and positions after these may not fit Index.
       if (std::cmp_less_equal(position, extent_)) {
         detail::append_run(runs_, run_type{static_cast<Index>(position), node, Index{1}});
       }
@@ -91,7 +92,7 @@ class basic_index_set {
   /// The first nodes, {0 .. count-1}.
   static basic_index_set prefix(Index extent, Index count) { return window(extent, 0, count); }
 
-  /// count nodes from `first` on, going on at 0 behind the last one:
+  /// count nodes from `first` on, continuing at 0 after the last one:
   /// {(first + t) mod extent : t = 0 .. count-1} in that order.
   ///
   /// Throws  error unless 0 <= count <= extent and 0 <= first < extent (first 0 in an empty group).
@@ -100,7 +101,7 @@ class basic_index_set {
     out.extent_ = checked(extent);
     if (count < 0 || count > extent) {
       detail::fail("subfed: index_set: " + std::to_string(count) +
-                   " nodes are asked of a group of " + std::to_string(extent));
+                   " nodes are requested of a group of " + std::to_string(extent));
     }
     if (first < 0 || (first >= extent && first != 0)) {
       detail::fail("subfed: index_set: the window's first node " + std::to_string(first) +
@@ -181,7 +182,7 @@ class basic_index_set {
     return extent;
   }
 
-  /// Settles ascending_ and refuses repeated nodes, by looking at runs in the order of their nodes.
+  /// Sets ascending_ and refuses repeated nodes, by checking runs in the order of their nodes.
   void finish() {
     std::vector<run_type> by_node = runs_;
     const auto less = [](const run_type& a, const run_type& b) {
@@ -206,7 +207,7 @@ class basic_index_set {
   std::vector<run_type> runs_;
 };
 
-/// Walks the nodes in the order of the set.
+/// Iterates over the nodes in the order of the set.
 template <std::integral Index>
 class basic_index_set<Index>::const_iterator {
  public:

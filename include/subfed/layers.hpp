@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// Registers the tensors of standard layers under the names and shapes that PyTorch gives them.
+/// Registers the tensors of standard layers under PyTorch's names and shapes.
 #pragma once
 
 #include <subfed/layers/attention.hpp>

@@ -33,7 +33,7 @@ struct model_undo;
 /// all of them always, unless a submodel says otherwise by hand).
 enum class cut { by_scheme, never };
 
-/// What a tensor is to training, which decides what may be done with it:
+/// What a tensor is to training. This decides what may be done with it:
 ///
 ///   parameter  what gradients train: averaged, and the only tensors on which optimisers, momentum,
 ///              weight decay, control variates and proximal terms act
@@ -42,7 +42,7 @@ enum class cut { by_scheme, never };
 ///   local      what stays with its client, a norm or a head of its own: no client sends it, so the
 ///              server's value keeps its bits; a client starts from it as from any other
 ///
-/// Layer helpers say which; a tensor is a parameter unless something else is said.
+/// Layer helpers set the role; without one a tensor is a parameter.
 enum class role { parameter, statistic, counter, local };
 
 /// "parameter", "statistic", "counter", "local".
@@ -52,9 +52,9 @@ constexpr std::string_view role_text(role r) noexcept {
 }
 
 /// A network as subfed sees it: groups, tensors, and how each dimension uses a group. Using a group
-/// twice ties the dimensions: a residual add cannot be cut inconsistently.
+/// twice ties the dimensions, so a residual addition cannot be cut inconsistently.
 ///
-/// A cheap handle: copies share the description until one of them is described further.
+/// A cheap handle: copies share the description until one of them is extended.
 class model {
  public:
   struct group_info {
@@ -80,10 +80,10 @@ class model {
 
   model() : data_(std::make_shared<description>()) {}
 
-  /// Declares a group of `extent` nodes. The name keys the random streams: renaming a group gives
-  /// it other random sets.
+  /// Declares a group of `extent` nodes. The name selects the random streams: a renamed group gets
+  /// other random sets.
   ///
-  /// Throws  error for a name that is empty or taken, or a negative extent.
+  /// Throws  error for a name that is empty or already in use, or a negative extent.
   group_id group(std::string name, std::int64_t extent, subfed::cut decides = cut::by_scheme) {
     check_name("group", name, data_->group_numbers);
     if (extent < 0) {
@@ -96,12 +96,12 @@ class model {
     return group_id(to.groups.size() - 1);
   }
 
-  /// Describes a tensor by its dimensions: net.tensor("fc1.weight", {hidden, 20}), and by its role:
+  /// Describes a tensor by its dimensions, net.tensor("fc1.weight", {hidden, 20}), and its role,
   /// net.tensor("bn1.running_var", {hidden}, role::statistic).
   ///
-  /// Throws  error for a name that is empty or taken, a rank over 8, an unknown group, or more than
-  ///         2^63 - 1 elements of the tensor or of all tensors together, where an extent of 0 counts
-  ///         as 1.
+  /// Throws  error for a name that is empty or already in use, a rank over 8, an unknown group, or
+  ///         more than 2^63 - 1 elements of the tensor or of all tensors together, where an extent
+  ///         of 0 counts as 1.
   /// Cost    O(log n) for n tensors, and a copy of the description where it is shared.
   tensor_id tensor(std::string name, std::span<const dimension> dimensions,
                    subfed::role is = role::parameter) {
@@ -143,7 +143,8 @@ class model {
   ///   net.mark_if([](const model::tensor_info& t) { return t.name.starts_with("bn"); },
   ///               role::local);
   ///
-  /// Throws  error when it is true for none, so that a misspelt name does not send what should stay.
+  /// Throws  error when it is true for none, so that a misspelt name does not send what should stay
+  ///         with the client.
   template <std::predicate<const tensor_info&> Predicate>
   model& mark_if(Predicate&& chosen, subfed::role is) {
     std::vector<std::size_t> found;
@@ -220,7 +221,7 @@ class model {
     if (taken.find(name) == taken.end()) return;
     detail::fail(std::string("subfed: model: the ") + kind + " name '" + name + "' is taken");
   }
-  /// All or nothing, should memory run out.
+  /// All or nothing, in case memory runs out.
   template <class Item>
   static void append(Item item, std::vector<Item>& items, numbers& by_name) {
     if (items.size() == items.capacity()) items.reserve(2 * items.size() + 1);
@@ -260,7 +261,7 @@ class model {
   }
 
   /// Elements of a tensor, where an empty group, or one of no elements, counts as one node: what is
-  /// multiplied and added in any order fits in 64 bits where this does.
+  /// multiplied and added in any order fits in 64 bits whenever this does.
   std::int64_t size_of(const tensor_info& info) const {
     std::int64_t n = 1;
     for (std::size_t r = 0; r < info.extents.size(); ++r) {
@@ -289,7 +290,7 @@ class model {
 
 namespace detail {
 
-/// Takes back what was described since, unless it is kept.
+/// Undoes what was described since, unless it is kept.
 struct model_undo {
   explicit model_undo(model& described)
       : net(described),
@@ -300,7 +301,7 @@ struct model_undo {
   model_undo& operator=(const model_undo&) = delete;
   ~model_undo() {
     if (kept) return;
-    // Nobody else has seen what is to go, so nobody shares it.
+    // Nobody else has seen what is removed, so nobody shares it.
     cut(net.data_->groups, net.data_->group_numbers, groups);
     cut(net.data_->tensors, net.data_->tensor_numbers, tensors);
     net.data_->sizes = sizes;

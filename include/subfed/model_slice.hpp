@@ -27,12 +27,12 @@ namespace subfed::inline v0 {
 
 namespace detail {
 
-/// The global and the local tensors of a call, checked and ready to be walked in parts.
+/// The global and the local tensors of a call, checked and ready to be processed in parts.
 template <class T, class U>
 class model_walk {
  public:
-  /// Throws  whatever slice and scatter of one tensor would, for any of them, and error for memory
-  ///         that two tensors share, one of which is written.
+  /// Throws  whatever slice and scatter of one tensor throw, for any of them, and error for memory
+  ///         that two tensors share when one of them is written.
   model_walk(const char* verb, const submodel& sub, const tensor_views<T>& globals,
              const tensor_views<U>& locals)
       : globals_(globals), locals_(locals), plans_(internals::plans(sub)) {
@@ -75,7 +75,7 @@ class model_walk {
   }
 
  private:
-  /// f(local with its type), for the types that go with elements E of the global one.
+  /// f(local with its type), for the types that can be paired with elements E of the global one.
   template <class E, class F>
   static void with_local(const tensor_view<U>& local, F&& f) {
     with_type(local, [&]<class L>(const tensor_view<L>& typed_local) {
@@ -144,17 +144,17 @@ class model_walk {
   const tensor_views<T>& globals_;
   const tensor_views<U>& locals_;
   std::span<const tensor_plan> plans_;
-  std::vector<std::optional<loop_nest>> own_;  // of tensors that the plan does not serve
+  std::vector<std::optional<loop_nest>> own_;  // of tensors that the plan does not cover
   std::vector<part> parts_;
 };
 
 }  // namespace detail
 
-/// Cuts all tensors of a submodel out of the global model: slice<float>(globals, sub, locals), both
-/// lists in the order in which the model describes its tensors.
+/// Copies all tensors of a submodel out of the global model: slice<float>(globals, sub, locals),
+/// both lists in the order in which the model describes its tensors.
 ///
-/// Throws    as slice of one tensor, for any of them, before the first write; of void also for tensors
-///           of integers on one side only, or of different ones.
+/// Throws    as slice of one tensor, for any of them, before the first write; with void also for
+///           tensors that hold integers on one side only, or different integers.
 /// Cost      Work is cut into parts of about 2^18 elements, which the executor runs.
 template <class T, executor Executor = serial>
 void slice(const tensor_views<std::type_identity_t<const T>>& globals, const submodel& sub,

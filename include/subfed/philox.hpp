@@ -39,8 +39,8 @@ SUBFED_HD constexpr philox_block philox4x32(philox_block counter, philox_key key
   return counter;
 }
 
-/// 64-bit FNV-1a of a name: how a group's name enters a random stream (the standard
-/// library's own hash has other values in every implementation).
+/// 64-bit FNV-1a of a name: how a group's name enters a random stream (the standard library's hash
+/// differs between implementations).
 constexpr std::uint64_t name_hash(std::string_view name) noexcept {
   std::uint64_t hash = 0xCBF29CE484222325u;
   for (const char c : name) {
@@ -50,10 +50,10 @@ constexpr std::uint64_t name_hash(std::string_view name) noexcept {
   return hash;
 }
 
-/// One stream of random numbers, addressed by what it is for: (seed, a, b, purpose).
+/// One stream of random numbers, addressed by its purpose: (seed, a, b, purpose).
 ///
 /// Streams that differ in any of the four are independent. bits(i) is a pure function of the stream
-/// and i, so it may be asked in any order and from any thread; next_*() and below() walk i upwards.
+/// and i, so it may be called in any order and from any thread; next_*() and below() advance i.
 class random_stream {
  public:
   constexpr random_stream(std::uint64_t seed, std::uint64_t a, std::uint64_t b,
@@ -83,7 +83,7 @@ class random_stream {
     std::uint64_t odd;
   };
 
-  /// Words 2 i and 2 i + 1 of the stream, at the price of one.
+  /// Words 2 i and 2 i + 1 of the stream, at the cost of one.
   constexpr pair bits_pair(std::uint64_t i) const noexcept {
     const philox_block block = philox4x32({{low(i), high(i), tag_[0], tag_[1]}}, key_);
     return {join(block.word[0], block.word[1]), join(block.word[2], block.word[3])};

@@ -14,9 +14,9 @@ namespace subfed::inline v0 {
 
 namespace detail {
 
-/// A 16-bit format by its mantissa bits. The conversions have no branches, so that compilers turn
-/// loops of them into vector instructions, and no denormal operands, which some processors are told
-/// to take for zeros.
+/// A 16-bit format by its mantissa bits. The conversions have no branches, so that compilers can
+/// vectorise loops of them, and no denormal operands, which some programs make the processor treat
+/// as zeros.
 template <int MantissaBits>
 struct format16 {
   static constexpr int bias = (1 << (14 - MantissaBits)) - 1;
@@ -33,7 +33,7 @@ struct format16 {
     return std::bit_cast<double>(static_cast<std::uint64_t>(exponent + 1023) << 52);
   }
 
-  /// To nearest, ties to even, rounded once.
+  /// Rounded once, to nearest, ties to even.
   [[SUBFED_ALWAYS_INLINE]] static constexpr std::uint16_t encode(double value) noexcept {
     const auto bits = std::bit_cast<std::uint64_t>(value);
     const std::uint64_t size = bits & 0x7FFFFFFFFFFFFFFFu;
@@ -64,7 +64,7 @@ struct format16 {
     const std::int32_t size = bits & 0x7FFF;
     const std::uint32_t sign = std::uint32_t{bits} >> 15 << 31;
     const bool denormal = size < (1 << MantissaBits);
-    // A float of the same mantissa and exponent; of denormal numbers their steps, in which they count.
+    // A float of the same mantissa and exponent; for denormal numbers, their count of steps.
     std::uint32_t wide = (static_cast<std::uint32_t>(size) << (23 - MantissaBits)) +
                          (std::uint32_t{127 - bias} << 23);
     wide |= select(size >= static_cast<std::int32_t>(infinity), 0x7F800000u, 0u);
@@ -104,8 +104,8 @@ using bfloat16 = detail::float16<7>;
 
 namespace detail {
 
-/// A half or bfloat16 type of another library, known by what std::numeric_limits says of it:
-/// Eigen::half and Eigen::bfloat16, c10::Half and c10::BFloat16 (at::), half_float::half.
+/// A half or bfloat16 type of another library, recognised by its std::numeric_limits: Eigen::half
+/// and Eigen::bfloat16, c10::Half and c10::BFloat16 (at::), half_float::half.
 template <class T>
 concept foreign_float16 =
     sizeof(T) == 2 && std::is_trivially_copyable_v<T>&& std::numeric_limits<T>::is_specialized &&
@@ -121,7 +121,7 @@ concept foreign_float16 =
 ///                 of float, half and bfloat16 do not stall, overflow or depend on their order
 ///   load(x)       exact conversion to the accumulator
 ///   store(a)      one rounding, to nearest, ties to even
-///   is_finite(x)  by the bits, so that it holds under -ffast-math
+///   is_finite(x)  by the bits, so that it works under -ffast-math
 template <class T>
 struct scalar_traits;
 
@@ -158,7 +158,7 @@ struct scalar_traits<detail::float16<MantissaBits>> {
 };
 
 /// Foreign half and bfloat16 types go through the same conversions as our own, so that a sum is
-/// rounded once and the same whichever library the elements come from.
+/// rounded once, and has the same bits whichever library the elements come from.
 template <detail::foreign_float16 T>
 struct scalar_traits<T> {
   using accumulator = double;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// Putting a sub-model's tensor back into the global one: the inverse and the adjoint of slice.
+/// Putting a submodel's tensor back into the global one: the inverse and the adjoint of slice.
 #pragma once
 
 #include <subfed/detail/call_elements.hpp>
@@ -42,12 +42,12 @@ void scatter_with(const char* verb, const Local& local, const selection& chosen,
 
 }  // namespace detail
 
-/// Writes the elements of the local tensor to where they were cut out:
+/// Writes the elements of the local tensor to where slice read them:
 ///
 ///   global(rows[p], cols[q], ..) = local(p, q, ..)
 ///
 /// Shapes    local chosen.local_extents(); global chosen.global_extents(); any strides.
-/// Post      slice(global, chosen, x) gives local back; elements not selected keep their bits.
+/// Post      slice(global, chosen, x) then gives local; elements not selected keep their bits.
 /// Throws    error when a shape differs, when global has several indices for one element, or when
 ///           the two overlap in memory; nothing has been written then.
 /// Numerics  As slice.
@@ -61,15 +61,15 @@ void scatter(const Local& local, const selection& chosen, Global&& global) {
                           });
 }
 
-/// Adds the elements of the local tensor to where they were cut out:
+/// Adds the elements of the local tensor to where slice read them:
 ///
 ///   global(rows[p], cols[q], ..) += local(p, q, ..)
 ///
 /// Shapes    as scatter.
 /// Post      The adjoint of slice: <slice(x), y> = <x, scatter_add(y) onto 0>.
 /// Throws    as scatter.
-/// Numerics  One addition an element, in the element type; of half types, and where the two types
-///           differ, the exact sum is rounded once to the global one.
+/// Numerics  One addition per element, in the element type. For half types, and where the two types
+///           differ, the exact sum is rounded once to the global type.
 /// Cost      Reads two and writes one element for each selected one.
 template <class T = detail::deduced, class Local, class Global>
 void scatter_add(const Local& local, const selection& chosen, Global&& global) {

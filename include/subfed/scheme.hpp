@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// What a scheme is told, and what a scheme is.
+/// What a scheme is given, and what a scheme is.
 #pragma once
 
 #include <subfed/capacity.hpp>
@@ -11,8 +11,8 @@
 
 namespace subfed::inline v0 {
 
-/// One place where a set of nodes is wanted: whose, when, of which group. Everything that a scheme
-/// may depend on is here, so a set can be derived again anywhere and never has to travel.
+/// A request for one set of nodes: for which client, when, of which group. It has everything that a
+/// scheme may depend on, so a set can be derived again anywhere and never has to travel.
 struct draw_request {
   std::uint64_t seed = 0;           ///< of the whole run
   std::uint64_t round = 0;          ///< j, from 0
@@ -27,8 +27,8 @@ struct draw_request {
   }
 };
 
-/// Any copyable callable from a draw request to an index_set: a pure function, without state or a global
-/// generator. A lambda is one:
+/// Any copyable callable from a draw request to an index_set: a pure function, without state or
+/// global generator. A lambda is one:
 ///   [](const draw_request& s) { return index_set::prefix(s.extent, s.kept()); }
 template <class S>
 concept scheme = std::copy_constructible<S> && requires(const S& s, const draw_request& where) {

@@ -19,9 +19,9 @@
 
 namespace subfed::inline v0 {
 
-/// How one dimension of a local tensor lies in that of the global one. Local positions that no run
-/// names take part in nothing (label rows that a client does not have). Runs are checked by the
-/// selection that they are put in.
+/// Where one dimension of a local tensor is in that of the global one. Local positions that no run
+/// names do not take part (label rows that a client does not have). Runs are checked by the
+/// selection that uses them.
 struct selected_dimension {
   std::int64_t global_extent = 0;
   std::int64_t local_extent = 0;
@@ -34,7 +34,7 @@ struct selected_dimension {
   selected_dimension(const index_set& s)
       : global_extent(s.extent()), local_extent(s.size()), runs(s.runs().begin(), s.runs().end()) {}
 
-  /// Every position is there, in its place.
+  /// All positions, each in its place.
   bool is_whole() const noexcept {
     return local_extent == global_extent &&
            (global_extent == 0 || (runs.size() == 1 && runs[0] == run{0, 0, global_extent}));
@@ -45,7 +45,7 @@ namespace detail {
 struct proven_selection;
 }
 
-/// local(p, q, ..) is global(rows[p], cols[q], ..): one index set a dimension.
+/// local(p, q, ..) is global(rows[p], cols[q], ..): one index set per dimension.
 ///
 /// Made from index sets, selection{rows, cols}, or by a submodel, which expands its groups' sets to
 /// the dimensions of a tensor.
@@ -57,10 +57,10 @@ class selection {
   selection(std::initializer_list<index_set> sets) : dimensions_(sets.begin(), sets.end()) {
     check_shape();
   }
-  /// `name` stands in error messages.
+  /// `name` appears in error messages.
   ///
-  /// Throws  error as above, and for runs that leave their dimension, are empty, or of which two hold
-  ///         one position or one node.
+  /// Throws  error as above, and for runs that leave their dimension, are empty, or share a
+  ///         position or a node.
   /// Cost    O(n log n) for n runs.
   explicit selection(std::vector<selected_dimension> dimensions, std::string name = {})
       : dimensions_(std::move(dimensions)), name_(std::move(name)) {
@@ -120,7 +120,7 @@ class selection {
     if (d.global_extent < 0 || d.local_extent < 0) {
       refuse("dimension " + std::to_string(r) + " has the extents " +
              std::to_string(d.global_extent) + " and " + std::to_string(d.local_extent) +
-             ", expected no negative one");
+             ", expected none that is negative");
     }
     for (const run& a : d.runs) {
       if (a.length < 1) refuse_run(a, "is empty");
@@ -147,7 +147,7 @@ class selection {
 
 namespace detail {
 
-/// Selections that need no check: of index sets and a model, which have been checked.
+/// Selections that need no check: those of index sets and a model, which have been checked.
 struct proven_selection {
   static selection of(std::vector<selected_dimension> dimensions, std::string name) {
     selection out;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// Cutting a sub-model's tensor out of the global one. The inverse of scatter.
+/// Copying a submodel's tensor out of the global one. The inverse of scatter.
 #pragma once
 
 #include <subfed/detail/call_elements.hpp>
@@ -23,8 +23,8 @@ namespace subfed::inline v0 {
 /// Post      scatter(local, chosen, global) then changes nothing.
 /// Throws    error when a shape differs, when local has several indices for one element, or when
 ///           the two overlap in memory; nothing has been written then.
-/// Numerics  Bits are copied; NaN payloads stay. Between different floating-point types elements are
-///           rounded once, to nearest, ties to even.
+/// Numerics  Bits are copied, NaN payloads included. Between different floating-point types
+///           elements are rounded once, to nearest, ties to even.
 /// Cost      Reads and writes each selected element once.
 template <class T = detail::deduced, class Global, class Local>
 void slice(const Global& global, const selection& chosen, Local&& local) {

@@ -21,8 +21,8 @@
 
 namespace subfed::inline v0 {
 
-/// Where a submodel comes from: with the model and the scheme, all that it takes to derive it
-/// again.
+/// Where a submodel comes from: together with the model and the scheme, all that is needed to
+/// derive it again.
 struct draw_key {
   std::uint64_t seed = 0;
   std::uint64_t round = 0;
@@ -34,7 +34,7 @@ struct draw_key {
 
 namespace detail {
 
-/// What is known of one tensor before its views are: which elements, and the loops over them for
+/// What is known of one tensor before its views: which elements, and the loops over them for
 /// row-major tensors.
 struct tensor_plan {
   selection chosen;
@@ -43,7 +43,7 @@ struct tensor_plan {
 
 }  // namespace detail
 
-/// One index set a group; every tensor's shape and selection follows from them.
+/// One index set per group; every tensor's shape and selection follow from them.
 class submodel {
  public:
   /// Sets in the order of the model's groups. draw() makes them from a scheme.
@@ -74,12 +74,12 @@ class submodel {
   const model& parent() const noexcept { return model_; }
   const draw_key& origin() const noexcept { return origin_; }
 
-  /// The nodes that the client holds of a group, in the order in which it has them.
+  /// The nodes that the client holds of a group, in the client's order.
   const index_set& operator[](group_id group) const {
     static_cast<void>(model_[group]);  // refuses a foreign group
     return sets_[group.number()];
   }
-  /// Nodes that the client holds of a group.
+  /// Number of nodes that the client holds of a group.
   std::int64_t extent(group_id group) const { return (*this)[group].size(); }
 
   /// Runs of the nodes that take part: all that are held, or fewer after restricted().
@@ -130,10 +130,9 @@ class submodel {
     return out;
   }
 
-  /// The same tensors, but of this group only the given nodes take part in what is done with them:
-  /// they alone are copied, averaged and counted. So a client that lacks a class does not
-  /// contribute to that class's row of the output layer: sub.restricted(classes, index_set(10,
-  /// labels)). [Rolex, A.2; HeteroFL]
+  /// The same tensors, but of this group only the given nodes take part: they alone are copied,
+  /// averaged and counted. So a client that lacks a class does not contribute to that class's row
+  /// of the output layer: sub.restricted(classes, index_set(10, labels)). [Rolex, A.2; HeteroFL]
   ///
   /// Throws  error when the extent is not the group's.
   /// Cost    O(n log n) for n runs of both sets, and a copy of the others.
@@ -151,11 +150,11 @@ class submodel {
     return out;
   }
 
-  /// The same submodel with its plan: the copies of all tensors, worked out once for row-major
-  /// tensors instead of in every call. It serves slice, scatter and the averages, and pays where a
+  /// The same submodel with its plan: the copies of all tensors, computed once for row-major
+  /// tensors instead of in every call. slice, scatter and the averages use it; it pays off where a
   /// submodel is small or is used more than once. Copies share it; with() and restricted() drop it.
   ///
-  /// Cost  A plan is of the size of the runs of all tensors.
+  /// Cost  A plan is as large as the runs of all tensors.
   submodel planned() const {
     if (plan_ != nullptr) return *this;
     std::vector<detail::tensor_plan> made;
@@ -203,7 +202,7 @@ class submodel {
     return out;
   }
 
-  /// Cost  O(parts) and that of the runs; copies of a whole group are one run together.
+  /// Cost  O(parts) and that of the runs; copies of a whole group form a single run.
   selected_dimension expand(const dimension& d) const {
     selected_dimension out;
     for (const dimension::part& p : d.parts()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// All of subfed/systems/: what FjORD, FedDrop, ensembles, server optimisers and baselines need beside
-/// the primitives of subfed.hpp.
+/// All of subfed/systems/: what FjORD, FedDrop, ensembles, server optimisers and baselines need
+/// beyond the primitives of subfed.hpp.
 #pragma once
 
 #include <subfed/systems/averaging_weights.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// Any dense tensor as pointer, extents and signed strides: what the operators work on.
+/// Any dense tensor as pointer, extents and signed strides: what the operations work on.
 #pragma once
 
 #include <subfed/detail/sizes.hpp>
@@ -25,7 +25,7 @@ namespace subfed::inline v0 {
 /// The largest rank of a tensor.
 inline constexpr int max_rank = 8;
 
-/// Extents or strides as other libraries hand them out: an array, vector or span of any integer
+/// Extents or strides as other libraries provide them: an array, vector or span of any integer
 /// type.
 template <class R>
 concept integer_range = requires(const R& range) {
@@ -68,7 +68,7 @@ inline constexpr bool is_tensor_view<tensor_view<T>> = true;
 /// A rank up to 8, extents in elements, signed strides in elements; element (i, j, ..) is
 /// data[i stride(0) + j stride(1) + ..]. Rank 0 has exactly one element. The view owns nothing.
 ///
-/// T const: a tensor that is only read. T* converts to const T*.
+/// T const: a tensor that is only read. tensor_view<T> converts to tensor_view<const T>.
 template <class T>
 class tensor_view {
  public:
@@ -94,8 +94,8 @@ class tensor_view {
 
   /// Strides in elements, of any sign; those of dimensions with extent 0 or 1 mean nothing.
   ///
-  /// Throws  as above, and error when there are not as many strides as extents, or when an element
-  ///         lies further than 2^63 - 1 bytes from the first, or has no address.
+  /// Throws  as above, and error when the numbers of strides and extents differ, or when an element
+  ///         is more than 2^63 - 1 bytes from the first, or has no address.
   tensor_view(T* data, std::span<const std::int64_t> extents, std::span<const std::int64_t> strides)
       : data_(data) {
     set_extents(extents);
@@ -133,7 +133,7 @@ class tensor_view {
            viewable_as<std::remove_reference_t<V>, T> && borrowed<V>) tensor_view(V&& tensor)
       : tensor_view(view_traits<std::remove_cvref_t<V>>::template view<T>(tensor)) {}
 
-  /// A view of the same elements that only reads.
+  /// A read-only view of the same elements.
   template <class U>
   requires(std::same_as<const U, T> && !std::same_as<U, T>) tensor_view(const tensor_view<U>& other)
       : tensor_view(other.data_handle(), other.extents(), other.strides()) {}
@@ -153,7 +153,7 @@ class tensor_view {
   std::int64_t size() const noexcept {
     std::int64_t n = 1;
     for (int r = 0; r < rank_; ++r) {
-      if (extents_[r] == 0) return 0;  // first: the other extents may be of any size then
+      if (extents_[r] == 0) return 0;  // checked first: the other extents may then be of any size
     }
     for (int r = 0; r < rank_; ++r) n *= extents_[r];
     return n;
@@ -163,12 +163,12 @@ class tensor_view {
   /// is.
   bool is_row_major() const noexcept { return detail::is_row_major(extents(), strides()); }
 
-  /// Different indices are different elements. False for a stride of 0 over an extent above 1.
+  /// Different indices are different elements. False for a stride of 0 with an extent above 1.
   ///
   /// Cost  O(rank^2), or a sort of all offsets for strides that do not nest.
   bool is_unique() const;
 
-  /// The element at an index. Pre: one index a dimension, each in range.
+  /// The element at an index. Pre: one index per dimension, each in range.
   template <std::integral... Indices>
   T& operator()(Indices... indices) const noexcept {
     SUBFED_ASSERT(sizeof...(Indices) == static_cast<std::size_t>(rank_));
@@ -283,7 +283,7 @@ void for_each_offset(const tensor_view<T>& view, F&& f) {
   }
 }
 
-/// Smallest and largest offset of an element that is not there to be empty.
+/// Smallest and largest offset of an element of a view that is not empty.
 template <class T>
 std::pair<std::int64_t, std::int64_t> offset_range(const tensor_view<T>& view) noexcept {
   std::int64_t low = 0;
@@ -300,8 +300,8 @@ std::pair<std::int64_t, std::int64_t> offset_range(const tensor_view<T>& view) n
 template <class T>
 bool tensor_view<T>::is_unique() const {
   if (size() == 0) return true;
-  // Nested strides: each steps over everything that the smaller ones reach.
-  // Sorted by insertion: in std::sort of so few GCC 12 sees a write behind the array, and warns.
+  // Nested strides: each stride steps over everything that the smaller ones reach. Sorted by
+  // insertion: in std::sort of so few GCC 12 sees a write past the array's end, and warns.
   std::array<std::pair<std::int64_t, std::int64_t>, max_rank> by_stride{};  // (|stride|, extent)
   std::size_t n = 0;
   for (int r = 0; r < rank_; ++r) {
@@ -319,7 +319,7 @@ bool tensor_view<T>::is_unique() const {
     reach += by_stride[i].first * (by_stride[i].second - 1);
   }
   if (nested) return true;
-  if (size() - 1 > reach) return false;  // more elements than places for them
+  if (size() - 1 > reach) return false;  // more elements than places
 
   std::vector<std::int64_t> offsets;
   offsets.reserve(static_cast<std::size_t>(size()));

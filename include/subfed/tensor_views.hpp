@@ -13,7 +13,7 @@
 
 namespace subfed::inline v0 {
 
-/// The views of all tensors of a model, in the order in which the model lists them.
+/// The views of all tensors of a model, in the model's order.
 ///
 /// Made from a braced list of anything viewable, or from a range of it: {w1, b1}, a
 /// std::vector<at::Tensor>, a std::array of tensor_views. Holds views only.

@@ -74,7 +74,7 @@ class tensor_view<Void> {
       tensor_view(V&& tensor)
       : tensor_view(seen(tensor)) {}
 
-  /// A view of the same elements that only reads.
+  /// A read-only view of the same elements.
   template <std::same_as<void> V>
   requires std::is_const_v<Void> tensor_view(const tensor_view<V>& other)
       : data_(other.data_handle()), format_(other.format()), rank_(other.rank()) {
@@ -99,15 +99,15 @@ class tensor_view<Void> {
     return n;
   }
 
-  /// As of a typed view.
+  /// As for a typed view.
   bool is_row_major() const noexcept { return detail::is_row_major(extents(), strides()); }
 
-  /// What the elements are.
+  /// The type of the elements.
   element_format format() const noexcept { return format_; }
   /// "float", "int64", ..
   std::string element_name() const { return detail::format_text(format_); }
 
-  /// The same tensor with its type. Throws  error when the elements are of another type.
+  /// The same tensor with its type. Throws error when the elements have another type.
   template <class E>
   tensor_view<element<E>> as() const {
     detail::check_format<E>("the tensor of shape " + detail::shape_text(extents()), format_);
@@ -152,7 +152,7 @@ decltype(auto) with_type(const tensor_view<T>& view, F&& f) {
   }
 }
 
-/// The view with type E, which it is known to have.
+/// The view with type E, which its elements are known to have.
 template <class E, class T>
 auto typed(const tensor_view<T>& view) {
   if constexpr (std::is_void_v<T>) {
@@ -162,7 +162,7 @@ auto typed(const tensor_view<T>& view) {
   }
 }
 
-/// What the elements of a view are.
+/// The type of a view's elements.
 template <class T>
 element_format format_of_view(const tensor_view<T>& view) noexcept {
   if constexpr (std::is_void_v<T>) {
@@ -173,7 +173,7 @@ element_format format_of_view(const tensor_view<T>& view) noexcept {
   }
 }
 
-/// Throws unless both tensors have elements of one type, or both floating-point numbers.
+/// Throws unless both tensors have elements of the same type, or both of floating-point types.
 template <class T, class U>
 void check_convertible(const char* verb, const std::string& name, const tensor_view<T>& global,
                        const tensor_view<U>& local) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// The version of the library; the build and every other mention of it follow this file.
+/// The version of the library; the build and every other mention follow this file.
 #pragma once
 
 #define SUBFED_VERSION_MAJOR 0

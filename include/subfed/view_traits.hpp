@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// How foreign tensor types are seen: what an adaptor specialises.
+/// How foreign tensor types are viewed: what an adaptor specialises.
 #pragma once
 
 #include <concepts>
@@ -10,7 +10,7 @@ namespace subfed::inline v0 {
 template <class T>
 class tensor_view;
 
-/// How a foreign tensor type is seen; the headers in adapt/ specialise it, and so may you:
+/// How a foreign tensor type is viewed; the headers in adapt/ specialise it, and so can you:
 ///
 ///   using element_type   the element type, or void where it is known at run time only
 ///   owns                 true when the object owns its elements: a temporary is then refused
@@ -30,7 +30,7 @@ struct view_traits<tensor_view<T>> {
   static tensor_view<U> view(const tensor_view<T>& v) { return v; }
 };
 
-/// V (a possibly const object, given as an lvalue) can be seen as tensor_view<T>.
+/// V (a possibly const object, given as an lvalue) can be viewed as tensor_view<T>.
 template <class V, class T>
 concept viewable_as = requires(V& v) {
   { view_traits<std::remove_const_t<V>>::template view<T>(v) } -> std::same_as<tensor_view<T>>;

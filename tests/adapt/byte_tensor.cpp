@@ -114,7 +114,7 @@ TEST_CASE("an address that does not suit the type is refused; an aligned copy is
     const floats file(shift);
     const byte_tensor tensor = file.tensor({3, 2}, byte_tensor::order::column_major);
     CHECK(message_of([&] { tensor_view<const float> view(tensor); }) ==
-          "subfed: the tensor 'w' lies at an address that is not a multiple of 4: take "
+          "subfed: the tensor 'w' is at an address that is not a multiple of 4: use "
           "aligned_copy<float>() of it");
     CHECK_FALSE(tensor.is_aligned<float>());
 
@@ -196,7 +196,7 @@ TEST_CASE("files are little-endian: read in place where the machine is, copied e
   CHECK(one_two.is_readable_in_place<float>() == little);
   CHECK(message_of([&] { tensor_view<const float>{one_two}; }) ==
         (little ? "nothing was thrown"
-                : "subfed: the tensor 'w' is little-endian, unlike this machine: take "
+                : "subfed: the tensor 'w' is little-endian, unlike this machine: use "
                   "aligned_copy<float>() of it"));
   const byte_tensor flags("the tensor 'm'", b8, {2}, byte_tensor::order::row_major, bytes.data());
   CHECK(flags.is_readable_in_place<bool>());

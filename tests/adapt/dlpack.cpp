@@ -187,11 +187,12 @@ TEST_CASE("what is not as a view needs it is refused with the reason") {
     change(tensor);
     return refusal(tensor);
   };
-  CHECK(with([](DLTensor& t) { t.byte_offset = 6; }) ==
-        "subfed: the DLPack tensor has the byte offset 6, which is no multiple of the element's 4 "
-        "bytes");
+  CHECK(
+      with([](DLTensor& t) { t.byte_offset = 6; }) ==
+      "subfed: the DLPack tensor has the byte offset 6, which is not a multiple of the element's 4 "
+      "bytes");
   CHECK(with([](DLTensor& t) { t.data = static_cast<char*>(t.data) + 2; }) ==
-        "subfed: the DLPack tensor lies at an address that is not a multiple of 4: copy it first");
+        "subfed: the DLPack tensor is at an address that is not a multiple of 4: copy it first");
   CHECK(with([](DLTensor& t) { t.dtype.lanes = 2; }) ==
         "subfed: the DLPack tensor has elements of 2 lanes, expected 1");
   CHECK(with([](DLTensor& t) {
@@ -207,7 +208,7 @@ TEST_CASE("what is not as a view needs it is refused with the reason") {
           t.dtype = {200, 8, 1};
         }) == "subfed: the DLPack tensor has elements of type another type, expected float");
   CHECK(with([](DLTensor& t) { t.device.device_type = kDLCUDA; }) ==
-        "subfed: the DLPack tensor is on a CUDA device, which the CPU does not read");
+        "subfed: the DLPack tensor is on a CUDA device, which the CPU cannot read");
   CHECK(with([](DLTensor& t) { t.ndim = -1; }) ==
         "subfed: the DLPack tensor has the rank -1, expected 0 to 8");
   CHECK(with([](DLTensor& t) { t.ndim = 9; }) ==
@@ -228,7 +229,7 @@ TEST_CASE("host memory is read whoever allocated it") {
   }
   tensor.device.device_type = static_cast<DLDeviceType>(10);
   CHECK(refusal(tensor) ==
-        "subfed: the DLPack tensor is on a ROCm device, which the CPU does not read");
+        "subfed: the DLPack tensor is on a ROCm device, which the CPU cannot read");
 }
 
 TEST_CASE("a tensor that was taken over is deleted exactly once") {
@@ -302,7 +303,7 @@ TEST_CASE("a read-only tensor is read, and not written to") {
   CHECK(message_of([&] {
           subfed::scatter<float>(tensor_view<const float>(local, {1, 2}),
                                  {index_set(2, {1}), index_set(3, {2, 0})}, owner);
-        }) == "subfed: the DLPack tensor is to be written to, but is read-only");
+        }) == "subfed: the DLPack tensor is a destination, but is read-only");
   CHECK(from.data == std::array<float, 8>{99, 98, 0, 1, 2, 3, 4, 5});
 }
 

@@ -86,8 +86,7 @@ std::string refused_header(const std::string& header) {
 
 TEST_CASE(".npy arrays conform") { CHECK(conformance::failures<arrays>() == ""); }
 
-TEST_CASE("a file as NumPy writes it is read where it lies" *
-          doctest::skip(!support::reads_in_place)) {
+TEST_CASE("a file as NumPy writes it is read in place" * doctest::skip(!support::reads_in_place)) {
   // numpy.save of numpy.arange(6, dtype="f4").reshape(2, 3)
   std::string bytes =
       "\x93NUMPY\x01\0v\0{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }"s;
@@ -185,12 +184,12 @@ TEST_CASE("bytes that are no .npy file are refused") {
   CHECK(refusal("PK\x03\x04 a .npz file") ==
         "subfed: npy: these 16 bytes do not begin as a .npy file does");
   CHECK(refusal(file("{}", "", 4)) ==
-        "subfed: npy: the format version is 4.0, known are 1.0, 2.0 and 3.0");
+        "subfed: npy: the format version is 4.0, expected 1.0, 2.0 or 3.0");
   CHECK(refusal("\x93NUMPY\x02\0\0\0"s) == "subfed: npy: the file ends in its header");
   CHECK(refusal("\x93NUMPY\x01\0\xFF\xFF{}"s) ==
-        "subfed: npy: the header is to have 65535 bytes, but the file has 2 more only");
+        "subfed: npy: the header should have 65535 bytes, but the file has only 2 more");
   CHECK(refusal("\x93NUMPY\x02\0\xFF\xFF\xFF\xFF{}"s) ==
-        "subfed: npy: the header is to have 4294967295 bytes, but the file has 2 more only");
+        "subfed: npy: the header should have 4294967295 bytes, but the file has only 2 more");
 }
 
 TEST_CASE("what cannot be read in place is refused with the reason") {
@@ -214,7 +213,7 @@ TEST_CASE("what cannot be read in place is refused with the reason") {
   CHECK(refused_header(header_of("", "False", "(2,)")) ==
         "subfed: npy: the header describes elements of the unknown type ''");
   CHECK(refused_header("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2,)}") ==
-        "subfed: npy: the header describes records of several fields, which are no tensor");
+        "subfed: npy: the header describes records of several fields, which are not a tensor");
   CHECK(refused_header(header_of(std::string(100, '\1'), "False", "(2,)")).size() < 320);
   CHECK(refused_header(header_of(">u1", "False", "(2,)")) == "nothing was thrown");  // single bytes
 }
@@ -231,7 +230,7 @@ TEST_CASE("a shape that is none, or needs more bytes than there are, is refused"
       "the 16 that follow the header");
   CHECK(shape("(4611686018427387905,)").find("needs more bytes") != std::string::npos);
   const char* const not_integers =
-      "subfed: npy: the header has a shape with something else than integers of 0 to 2^63 - 1";
+      "subfed: npy: the header has a shape with something other than integers from 0 to 2^63 - 1";
   CHECK(shape("(-1,)") == not_integers);
   CHECK(shape("(9223372036854775808,)") == not_integers);
   CHECK(shape("(2,,)") == not_integers);
@@ -253,12 +252,11 @@ TEST_CASE("a header that is not exactly what the format asks for is refused") {
         "subfed: npy: the header has the key 'descr' twice");
   CHECK(refused_header("{'descr': '<f4', 'evil': 1, " + tail) ==
         "subfed: npy: the header has the unknown key 'evil'");
-  CHECK(refused_header("{'descr': '<f4, ") ==
-        "subfed: npy: the header has a string without an end");
+  CHECK(refused_header("{'descr': '<f4, ") == "subfed: npy: the header has an unterminated string");
   CHECK(refused_header(header_of("<f4", "0", "(2,)")) ==
         "subfed: npy: the header has a 'fortran_order' that is neither True nor False");
   CHECK(refused_header(header_of("<f4", "False", "(2,)") + " __import__('os')") ==
-        "subfed: npy: the header goes on behind its end");
+        "subfed: npy: the header continues after its end");
   CHECK(refused_header("{'descr': '<f4' 'shape'").find("where '}' is expected") !=
         std::string::npos);
 }
@@ -268,7 +266,7 @@ TEST_CASE("bytes at an odd address are copied, not read in place") {
   const std::string bytes = " " + npy_bytes<std::string>(tensor_view<const double>(x.data(), {2}));
   const auto array = npy_view(std::string_view(bytes).substr(1));
   CHECK(message_of([&] { tensor_view<const double> view(array); }) ==
-        "subfed: the .npy array lies at an address that is not a multiple of 8: take "
+        "subfed: the .npy array is at an address that is not a multiple of 8: use "
         "aligned_copy<double>() of it");
   CHECK(subfed::aligned_copy<double>(array).data()[1] == 2);
 }

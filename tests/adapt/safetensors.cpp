@@ -175,7 +175,7 @@ TEST_CASE("the tensors of a model are found by their names and averaged where th
         "subfed: the safetensors tensor 'fc1.weight' has elements of type float, expected double");
 }
 
-TEST_CASE("a model of mixed element types is averaged where it lies, too" *
+TEST_CASE("a model of mixed element types is averaged in place, too" *
           doctest::skip(!support::reads_in_place)) {
   subfed::model net;
   const auto hidden = net.group("hidden", 2);
@@ -216,13 +216,13 @@ TEST_CASE("a length that is not there is refused before anything is read") {
   CHECK(refusal("") == "subfed: safetensors: the file has 0 bytes, at least 8 are needed");
   CHECK(refusal("1234567") == "subfed: safetensors: the file has 7 bytes, at least 8 are needed");
   CHECK(refusal(length_of(std::uint64_t{1} << 63) + "{}") ==
-        "subfed: safetensors: the header is to have 9223372036854775808 bytes, the most is "
+        "subfed: safetensors: the header should have 9223372036854775808 bytes, the maximum is "
         "100000000");
   CHECK(refusal(length_of(~std::uint64_t{0}) + "{}").find("18446744073709551615") !=
         std::string::npos);
-  CHECK(refusal(length_of(100000001) + "{}").find("the most is") != std::string::npos);
+  CHECK(refusal(length_of(100000001) + "{}").find("the maximum is") != std::string::npos);
   CHECK(refusal(length_of(3) + "{}") ==
-        "subfed: safetensors: the header is to have 3 bytes, but the file has 2 more only");
+        "subfed: safetensors: the header should have 3 bytes, but the file has only 2 more");
   CHECK(refusal(length_of(0)) == "subfed: safetensors: the header does not begin with '{'");
   CHECK(refusal(file(" {}")) == "subfed: safetensors: the header does not begin with '{'");
   CHECK(refusal(file("{}  ")) == "nothing was thrown");
@@ -236,13 +236,13 @@ TEST_CASE("bytes that belong to no tensor, or to two, are refused") {
   CHECK(two("[0,8]", "[8,16]") == "nothing was thrown");
   CHECK(two("[8,16]", "[0,8]") == "nothing was thrown");
   CHECK(two("[0,8]", "[7,15]") ==
-        "subfed: safetensors: the tensor 'b' begins at byte 7, the one before ends at 8");
+        "subfed: safetensors: the tensor 'b' begins at byte 7, the previous one ends at 8");
   CHECK(two("[0,8]", "[0,8]") ==
-        "subfed: safetensors: the tensor 'b' begins at byte 0, the one before ends at 8");
+        "subfed: safetensors: the tensor 'b' begins at byte 0, the previous one ends at 8");
   CHECK(two("[0,8]", "[9,17]") ==
-        "subfed: safetensors: the tensor 'b' begins at byte 9, the one before ends at 8");
+        "subfed: safetensors: the tensor 'b' begins at byte 9, the previous one ends at 8");
   CHECK(two("[1,9]", "[9,17]") ==
-        "subfed: safetensors: the tensor 'a' begins at byte 1, the one before ends at 0");
+        "subfed: safetensors: the tensor 'a' begins at byte 1, the previous one ends at 0");
   CHECK(refused(R"({"a":{"dtype":"U8","shape":[8],"data_offsets":[0,8]}})") ==
         "subfed: safetensors: the tensors end at byte 8, but 16 bytes follow the header");
   CHECK(refused(R"({"a":{"dtype":"U8","shape":[17],"data_offsets":[0,17]}})") ==
@@ -376,9 +376,9 @@ TEST_CASE("a layout that cannot be is refused, whatever the types are") {
   CHECK(two("[0,8]", "[8,16]") == "nothing was thrown");
   CHECK(two("[8,16]", "[0,8]") == "nothing was thrown");
   CHECK(two("[0,8]", "[7,16]") ==
-        "subfed: safetensors: the tensor 'b' begins at byte 7, the one before ends at 8");
+        "subfed: safetensors: the tensor 'b' begins at byte 7, the previous one ends at 8");
   CHECK(two("[0,8]", "[9,16]") ==
-        "subfed: safetensors: the tensor 'b' begins at byte 9, the one before ends at 8");
+        "subfed: safetensors: the tensor 'b' begins at byte 9, the previous one ends at 8");
   CHECK(two("[0,8]", "[8,15]") ==
         "subfed: safetensors: the tensors end at byte 15, but 16 bytes follow the header");
 }
@@ -413,12 +413,12 @@ TEST_CASE("a tensor of another file is written row-major, wherever it was") {
   CHECK(std::vector<float>(copy.data(), copy.data() + 6) == std::vector<float>{1, 3, 5, 2, 4, 6});
 }
 
-TEST_CASE("a name that comes twice is refused") {
+TEST_CASE("a name that occurs twice is refused") {
   const std::string w = R"("w":{"dtype":"U8","shape":[8],"data_offsets":[0,8]})";
   const std::string same = R"("\u0077":{"dtype":"U8","shape":[8],"data_offsets":[8,16]})";
-  CHECK(refused("{" + w + "," + same + "}") == "subfed: safetensors: the tensor 'w' comes twice");
+  CHECK(refused("{" + w + "," + same + "}") == "subfed: safetensors: the tensor 'w' occurs twice");
   CHECK(refused(R"({"__metadata__":{},"__metadata__":{}})") ==
-        "subfed: safetensors: '__metadata__' comes twice");
+        "subfed: safetensors: '__metadata__' occurs twice");
   CHECK(refused_tensor(R"("dtype":"U8","dtype":"U8","shape":[16],"data_offsets":[0,16])") ==
         "subfed: safetensors: the tensor 'w' has 'dtype' twice");
   CHECK(refused_tensor(R"("dtype":"U8","shape":[16])") ==
@@ -432,8 +432,8 @@ TEST_CASE("what is not the part of JSON that the format uses is refused, with th
     return "subfed: safetensors: the header has " + what + ", at byte " + std::to_string(byte);
   };
   CHECK(refused("{") == at("its end where '\"' is expected", 1));
-  CHECK(refused("{}{}") == at("something behind its end", 2));
-  CHECK(refused("{\"a") == at("a string without an end", 3));
+  CHECK(refused("{}{}") == at("something after its end", 2));
+  CHECK(refused("{\"a") == at("an unterminated string", 3));
   CHECK(refused("{\"a\n\":1}") == at("a control character in a string", 3));
   CHECK(refused("{\"\\x\":1}") == at("an unknown escape in a string", 3));
   CHECK(refused("{\"\\u12G4\":1}") == at("an escape without four hexadecimal digits", 6));
@@ -452,7 +452,7 @@ TEST_CASE("what is not the part of JSON that the format uses is refused, with th
   const auto shape = [&](const std::string& text) {
     return refused_tensor("\"shape\":" + text + R"(,"dtype":"U8","data_offsets":[0,16])");
   };
-  const std::string whole = "something else than a whole number of 0 to 2^63 - 1";
+  const std::string whole = "something other than a whole number from 0 to 2^63 - 1";
   CHECK(shape("[-1]") == at(whole, 15));
   CHECK(shape("[1.0]") == at("'.' where ']' is expected", 16));
   CHECK(shape("[1e3]") == at("'e' where ']' is expected", 16));

@@ -147,7 +147,7 @@ DOCTEST_TEST_CASE("a parameter that requires gradients is read, and written to b
   const at::Tensor parameter = counting({3}).set_requires_grad(true);
   DOCTEST_CHECK(reading<float>(parameter) == "nothing was thrown");
   DOCTEST_CHECK(writing<float>(parameter) ==
-                "subfed: the torch tensor is to be written to, but requires gradients: pass its "
+                "subfed: the torch tensor is a destination, but requires gradients: pass its "
                 "detach()");
   const at::Tensor local = at::full({1}, 9, at::dtype(at::kFloat));
   DOCTEST_CHECK(message_of([&] {

@@ -65,7 +65,7 @@ TEST_CASE("weights of any size give the mean of finite values") {
   }
 }
 
-TEST_CASE("weights that lie too far apart are refused with client, tensor and element") {
+TEST_CASE("weights that are too far apart are refused with client, tensor and element") {
   subfed::model net;
   net.tensor("x", {2});
   const auto full = submodel::full(net);

@@ -315,7 +315,7 @@ TEST_CASE("elements that nobody holds keep their bits: NaN payloads, -0, denorma
   }
 }
 
-TEST_CASE("[Cheng, Alg. 1] is one scatter_add a client and one division by their number") {
+TEST_CASE("[Cheng, Alg. 1] is one scatter_add per client and one division by their number") {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     INFO("seed ", seed);
     seeded random(seed);

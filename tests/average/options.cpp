@@ -161,7 +161,7 @@ TEST_CASE("the smallest and the largest weights are weights") {
 
 TEST_CASE("weights that add up to infinity are refused, by both forms and by merge") {
   const std::string expected =
-      "subfed: average: the weights of the cohort add up to more than a double holds";
+      "subfed: average: the weights of the cohort add up to more than a double can hold";
   subfed::model net;
   net.tensor("x", {1});
   const auto full = subfed::submodel::full(net);

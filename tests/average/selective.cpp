@@ -604,7 +604,7 @@ TEST_CASE("under options.round a client counts once, over merges too") {
   CHECK(global == 2);  // the refused merges left no trace
 }
 
-TEST_CASE("a refused weight is told with the client that sent it") {
+TEST_CASE("a refused weight is reported with the client that sent it") {
   subfed::model net;
   net.tensor("x", {1});
   float x = 1;
@@ -956,13 +956,13 @@ TEST_CASE(
     return message_of([&] { selective_average<float>(e.net, options); });
   };
   CHECK(made({.round = 7, .on_late = subfed::late_update::weigh}) ==
-        "subfed: average: late updates are to be weighed, but no late_weight is given");
+        "subfed: average: on_late is weigh, but no late_weight is given");
   CHECK(made({.round = 7, .late_weight = halved}) ==
-        "subfed: average: a late_weight is given, but late updates are not to be weighed");
+        "subfed: average: a late_weight is given, but on_late is not weigh");
   CHECK(made({.on_late = subfed::late_update::skip}) ==
-        "subfed: average: late or repeated updates are to be told, but no round is given");
+        "subfed: average: on_late or on_repeated is set, but no round is given");
   CHECK(made({.on_repeated = subfed::repeated_update::skip}) ==
-        "subfed: average: late or repeated updates are to be told, but no round is given");
+        "subfed: average: on_late or on_repeated is set, but no round is given");
   for (const auto factor : {negative, no_number}) {
     selective_average<float> mean(
         e.net, {.round = 7, .on_late = subfed::late_update::weigh, .late_weight = factor});

@@ -6,7 +6,7 @@
 // bad 3: (no matching|could not convert|constraints not satisfied)
 // bad 4: subfed: npy has no code for bfloat16
 // bad 5: subfed: the destination is const
-// bad 6: subfed: the element type is known at run time only
+// bad 6: subfed: the element type is known only at run time
 #include <subfed/adapt/npy.hpp>
 #include <subfed/adapt/safetensors.hpp>
 #include <subfed/adapt/span.hpp>

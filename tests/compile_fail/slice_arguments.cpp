@@ -5,7 +5,7 @@
 // bad 3: subfed: the destination is a temporary that owns its elements
 // bad 4: subfed: the tensors of one call differ in element type
 // bad 5: subfed: not a tensor that subfed knows
-// bad 6: subfed: the element type is known at run time only
+// bad 6: subfed: the element type is known only at run time
 // bad 7: subfed: the destination is const
 // bad 8: subfed: one tensor is not of mixed types
 #include <subfed/scatter.hpp>
@@ -18,7 +18,7 @@
 struct owner {
   std::vector<float> elements = std::vector<float>(3);
 };
-/// Owns elements of a type that is known at run time only.
+/// Owns elements of a type that is known only at run time.
 struct untyped {
   std::vector<float> elements = std::vector<float>(3);
 };

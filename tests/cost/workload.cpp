@@ -249,14 +249,14 @@ TEST_CASE("sizes and rules that are negative are refused, what a rule leaves out
   const auto fc = linear(net, "fc", {.in = 5, .out = net.group("g", 2)});
   const submodel all = submodel::full(net);
   const std::int64_t least = std::numeric_limits<std::int64_t>::min();
-  CHECK(
-      message_of([&] { traffic(all, {.element_bytes = least}); }) ==
-      "subfed: cost: the size of an element is -9223372036854775808, expected no negative number");
+  CHECK(message_of([&] { traffic(all, {.element_bytes = least}); }) ==
+        "subfed: cost: the size of an element is -9223372036854775808, expected a number that is "
+        "not negative");
   const std::vector<std::int64_t> sizes{4, -1};
   CHECK(message_of([&] { traffic(all, {.tensor_element_bytes = sizes}); }) ==
-        "subfed: cost: the size of an element is -1, expected no negative number");
+        "subfed: cost: the size of an element is -1, expected a number that is not negative");
   CHECK(message_of([&] { traffic(all, {.index_bytes = -4}); }) ==
-        "subfed: cost: the size of an index is -4, expected no negative number");
+        "subfed: cost: the size of an index is -4, expected a number that is not negative");
   CHECK(message_of([&] {
           traffic(all, {.element_bytes = std::numeric_limits<std::int64_t>::max()});
         }) == "subfed: cost: a count grows beyond 2^63 - 1");
@@ -265,7 +265,7 @@ TEST_CASE("sizes and rules that are negative are refused, what a rule leaves out
   subfed::cost_rule rule;
   rule.linear = -1;
   CHECK(message_of([&] { work.count(all, rule); }) ==
-        "subfed: cost: what a rule counts is -1, expected no negative number");
+        "subfed: cost: what a rule counts is -1, expected a number that is not negative");
   work.pooling(9, std::numeric_limits<std::int64_t>::max());  // counts nothing by this rule
   CHECK(work.count(all) == 10);
 }

@@ -72,9 +72,9 @@ TEST_CASE("a class that is not there is refused, and nothing is counted") {
   CHECK(message_of([&] { seen.of_class(7); }) ==
         "subfed: coverage: class number 7 is asked for, but there are 2 classes");
   CHECK(message_of([&] { seen.append(coverage_by_class(net, 3)); }) ==
-        "subfed: coverage: what is to be joined has 3 classes, expected 2");
+        "subfed: coverage: the coverage to join has 3 classes, expected 2");
   CHECK(message_of([&] { seen.merge(coverage_by_class(net, 0)); }) ==
-        "subfed: coverage: what is to be joined has 0 classes, expected 2");
+        "subfed: coverage: the coverage to join has 0 classes, expected 2");
   seen.end_round();
   CHECK(seen.in_all().clients() == 0);
 }

@@ -456,14 +456,13 @@ TEST_CASE("what does not belong together is not joined, and covers are kept as o
   coverage seen(net, 2);
   const std::string before = subfed::to_text(seen);
   CHECK(message_of([&] { seen.append(coverage(other, 2)); }) ==
-        "subfed: coverage: what is to be joined is of another model");
+        "subfed: coverage: the coverage to join is of another model");
   CHECK(message_of([&] { seen.merge(coverage(net, 1)); }) ==
-        "subfed: coverage: what is to be joined keeps first covers up to 1 times, expected 2");
+        "subfed: coverage: the coverage to join keeps first covers up to 1 times, expected 2");
   coverage ended(net, 2);
   ended.end_round();
-  CHECK(
-      message_of([&] { seen.merge(ended); }) ==
-      "subfed: coverage: the shard to merge has ended 1 rounds, expected clients of one going on");
+  CHECK(message_of([&] { seen.merge(ended); }) ==
+        "subfed: coverage: the shard to merge has ended 1 rounds, expected none");
   for (const std::int64_t m : {0, 3}) {
     CHECK(message_of([&] { seen.first_cover(g, m); }) ==
           "subfed: coverage: the first cover " + std::to_string(m) +

@@ -240,7 +240,7 @@ TEST_CASE("what is of another model, or outside of a tensor, is refused") {
   CHECK(message_of([&] { seen.record(submodel::full(other)); }) ==
         "subfed: parameter_coverage: the submodel is of another model");
   CHECK(message_of([&] { seen.append(parameter_coverage(other)); }) ==
-        "subfed: parameter_coverage: what is to be joined is of another model");
+        "subfed: parameter_coverage: the coverage to join is of another model");
   CHECK(message_of([&] {
           seen.count(t, std::vector<std::int64_t>{3, 0});
         }) == "subfed: parameter_coverage: index (3, 0) is asked of tensor 't' of shape (3, 2)");

@@ -134,7 +134,7 @@ TEST_CASE("rolling windows of drawn capacities first cover all nodes when theory
   check_mean(seen, expected.moments());
 }
 
-TEST_CASE("sub-models chosen one a round are all chosen when the lemmas say") {
+TEST_CASE("submodels chosen one per round are all chosen when the lemmas say") {
   // An ensemble of I blocks of one node, one block a round.
   for (const std::int64_t times : {1, 4}) {
     const std::int64_t indices = 15;

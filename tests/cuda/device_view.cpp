@@ -129,7 +129,7 @@ TEST_CASE("managed DLPack tensors keep their version and read-only flag in force
   m.flags = 1;
   CHECK(device_view<const float>(m).data_handle() == memory + 2);
   CHECK(message_of([&] { device_view<float>(m); }) ==
-        "subfed: the DLPack tensor is to be written to, but is read-only");
+        "subfed: the DLPack tensor is a destination, but is read-only");
   m.version.major = 2;
   CHECK(message_of([&] { device_view<const float>(m); }) ==
         "subfed: the DLPack tensor has version 2, known is 1");
@@ -149,7 +149,7 @@ TEST_CASE("a torch tensor on a CUDA device is seen, and refused where it is not 
   t.grad = true;
   CHECK(device_view<const float>(t).data_handle() == memory);
   CHECK(message_of([&] { device_view<float>(t); }) ==
-        "subfed: the torch tensor is to be written to, but requires gradients: pass its detach()");
+        "subfed: the torch tensor is a destination, but requires gradients: pass its detach()");
   t.grad = false;
   t.in = memory_layout::Sparse;
   CHECK(message_of([&] { device_view<float>(t); }) ==
@@ -168,5 +168,5 @@ TEST_CASE("host views refuse what is on a CUDA device, as before") {
         "subfed: the torch tensor is not on the CPU");
   dl_tensor d = tensor_on(2);
   CHECK(message_of([&] { tensor_view<float> view(d); }) ==
-        "subfed: the DLPack tensor is on a CUDA device, which the CPU does not read");
+        "subfed: the DLPack tensor is on a CUDA device, which the CPU cannot read");
 }

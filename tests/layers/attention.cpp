@@ -186,7 +186,7 @@ TEST_CASE("queries and keys whose heads do not fit are an error that names both 
     return message_of([&] { attention(net, "x", {.in = 8, .out = 8, .heads = heads}); });
   };
   CHECK(message({a.repeat(3), a.repeat(2), 3, 2}) ==
-        "subfed: layers: 3 query heads of 'x.q_proj.weight' cannot be shared out to 2 key-value "
+        "subfed: layers: 3 query heads of 'x.q_proj.weight' cannot be divided among 2 key-value "
         "heads of 'x.k_proj.weight'");
   CHECK(message({a.repeat(2), b.repeat(2), 2, 2}) ==
         "subfed: layers: heads of 'x.q_proj.weight' and 'x.k_proj.weight' do not fit: 2 x a with 2 "

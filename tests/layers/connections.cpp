@@ -43,7 +43,7 @@ TEST_CASE("a flatten with the channels first, and last") {
   CHECK(cut == std::vector<float>{3, 0, 7, 4, 11, 8, 15, 12});
 }
 
-TEST_CASE("layers behind a concatenation read its parts one behind the other, flattened too") {
+TEST_CASE("layers after a concatenation read its parts one after the other, flattened too") {
   model net;
   const auto a = net.group("a", 2);
   const auto b = net.group("b", 3);
@@ -107,13 +107,13 @@ TEST_CASE("residual adds: identity and projected skips write one group") {
         "subfed: layers: 'conv2.weight' writes 16 elements (wider), but 'short.weight', which is "
         "added to it, 8 elements (stream)");
   CHECK(message_of([&] { residual_add(net, {}); }) ==
-        "subfed: layers: a residual add of no tensors");
+        "subfed: layers: a residual addition of no tensors");
   const auto scalar = net.tensor("scalar", {});
   CHECK(message_of([&] { residual_add(net, {scalar}); }) ==
         "subfed: layers: 'scalar' has the rank 0, so it writes no dimension");
 }
 
-TEST_CASE("a mismatch of very many copies is told as a mismatch") {
+TEST_CASE("a mismatch of very many copies is reported as a mismatch") {
   subfed::model net;
   const auto a = net.group("a", 1);
   const auto b = net.group("b", 1);

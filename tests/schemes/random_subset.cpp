@@ -231,7 +231,7 @@ TEST_CASE("per client: a set for every client, the same in all rounds") {
   CHECK(sets.size() == 20);
 }
 
-TEST_CASE("pool: every client keeps one of a few whole sub-models, which are picked evenly") {
+TEST_CASE("pool: every client keeps one of a few whole submodels, which are picked evenly") {
   const subfed::random_subset which{.seeds = seed_policy::pool(5)};
   const subfed::random_subset anew{.seeds = seed_policy::pool_per_round(5)};
   std::map<nodes_type, int> picked;
@@ -253,7 +253,7 @@ TEST_CASE("pool: every client keeps one of a few whole sub-models, which are pic
   CHECK(of_both.size() == 5);  // one pool, however clients pick
 }
 
-TEST_CASE("pool per round: clients and rounds pick among a few whole sub-models, evenly") {
+TEST_CASE("pool per round: clients and rounds pick among a few whole submodels, evenly") {
   const subfed::random_subset which{.seeds = seed_policy::pool_per_round(5)};
   std::map<nodes_type, int> picked;
   std::map<nodes_type, std::set<nodes_type>> partners;

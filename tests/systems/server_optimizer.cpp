@@ -140,7 +140,8 @@ TEST_CASE("Adam by hand: one held parameter moves, one that nobody holds does no
   CHECK(adam.second_moment(net.x)[1] == 1);
 }
 
-TEST_CASE("moments and values freeze while nobody holds a parameter, where a plain Adam goes on") {
+TEST_CASE(
+    "moments and values freeze while nobody holds a parameter, where a plain Adam continues") {
   const line net;
   server_optimizer<double, subfed::server_adam> adam(net.net, {});
   std::array<double, 4> x{0, 0, 0, 0};

@@ -101,7 +101,9 @@ TEST_CASE("a file is on the disk before it has its name, and then its name is") 
   CHECK(names_in(folder.path()) == std::vector<std::string>{"file"});
 }
 
-TEST_CASE("whichever step fails: the reason is told, the old file stays, and nothing lies about") {
+TEST_CASE(
+    "whichever step fails: the reason is reported, the old file stays, and nothing is left "
+    "behind") {
   const temporary_folder folder;
   const auto file = folder.path() / "file";
   common::write_file(file, "old");
@@ -240,7 +242,7 @@ TEST_CASE("what killed programs left is removed, and nothing else") {
                                          mine.filename().string(), "thesis.unfinished"});
 }
 
-TEST_CASE("a folder is made and tried; a file named probe that lies there is not touched") {
+TEST_CASE("a folder is made and tried; an existing file named probe is not touched") {
   const temporary_folder folder;
   const auto place = folder.path() / "new" / "out";
   common::prepare_folder(place);
@@ -251,9 +253,9 @@ TEST_CASE("a folder is made and tried; a file named probe that lies there is not
 
   CHECK(message_of([&] { common::prepare_folder(place / "probe" / "below"); }) ==
         "Files cannot be written to the folder " + (place / "probe" / "below").string() +
-            ": Not a directory; --out takes another.");
+            ": Not a directory; --out names another.");
   CHECK(message_of([&] { watch([&] { common::prepare_folder(place); }, "write", ENOSPC); }) ==
         "Files cannot be written to the folder " + place.string() +
-            ": No space left on device; --out takes another.");
+            ": No space left on device; --out names another.");
   CHECK(names_in(place) == std::vector<std::string>{"probe"});
 }

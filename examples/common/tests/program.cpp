@@ -55,7 +55,7 @@ TEST_CASE("a program that prints where there is no room says so and fails") {
   for (int (*const body)() : {print_some, print_much}) {
     const ended on_full = run(full, body);
     CHECK(on_full.status == 1);
-    CHECK(on_full.error == "program: What was printed has not arrived: No space left on device.\n");
+    CHECK(on_full.error == "program: The output could not be written: No space left on device.\n");
   }
 }
 
@@ -68,7 +68,7 @@ TEST_CASE("also where stdout is closed, and files do not get what was printed") 
     return stays_open < 0 ? 3 : 0;
   });
   CHECK(out.status == 1);
-  CHECK(out.error == "program: What was printed has not arrived: Bad file descriptor.\n");
+  CHECK(out.error == "program: The output could not be written: Bad file descriptor.\n");
   CHECK(common::read_file(file).empty());
 }
 
@@ -76,7 +76,7 @@ TEST_CASE("nothing that was printed is nothing that could be lost") {
   CHECK(run(full, [] { return 0; }).status == 0);
 }
 
-TEST_CASE("the status is the function's, and a failure is a sentence behind the program's name") {
+TEST_CASE("the status is the function's, and a failure is a sentence after the program's name") {
   CHECK(run(nowhere, [] { return 2; }).status == 2);
   const ended failed = run(nowhere, []() -> int { throw common::failure("No luck."); });
   CHECK(failed.status == 1);

@@ -82,13 +82,13 @@ TEST_CASE("also where the locale has a comma") {
 TEST_CASE("what is no capacity is refused with a sentence that quotes it") {
   const std::string rule =
       "; a capacity is a fraction such as 1/4 or a decimal number, more than 0 and at most 1.";
-  CHECK(message_of([] { parse_capacity("0,5"); }) == "The capacity \"0,5\" is no number" + rule);
-  CHECK(message_of([] { parse_capacity(""); }) == "The capacity \"\" is no number" + rule);
-  CHECK(message_of([] { parse_capacity("nan"); }) == "The capacity \"nan\" is no number" + rule);
+  CHECK(message_of([] { parse_capacity("0,5"); }) == "The capacity \"0,5\" is not a number" + rule);
+  CHECK(message_of([] { parse_capacity(""); }) == "The capacity \"\" is not a number" + rule);
+  CHECK(message_of([] { parse_capacity("nan"); }) == "The capacity \"nan\" is not a number" + rule);
   CHECK(message_of([] { parse_capacity("1/2/3"); }) ==
-        "The capacity \"1/2/3\" is no fraction of whole numbers" + rule);
+        "The capacity \"1/2/3\" is not a fraction of whole numbers" + rule);
   CHECK(message_of([] { parse_capacity("1/"); }) ==
-        "The capacity \"1/\" is no fraction of whole numbers" + rule);
+        "The capacity \"1/\" is not a fraction of whole numbers" + rule);
   for (const std::string text : {"0", "1.5", "-0.5", "1/0", "3/2", "0/5"}) {
     CHECK(message_of([&] { parse_capacity(text); }) ==
           "The capacity \"" + text + "\" is out of range" + rule);

@@ -105,11 +105,11 @@ TEST_CASE("what cannot be meant is refused in a sentence") {
         "There is no model \"resnet\"; the models are pre_resnet18, resnet50, vgg9, lenet, "
         "char_lstm, transformer.");
   CHECK(refusal({"--widths", "0"}) == "A width is 0, but 1 to 1000000 is expected.");
-  CHECK(refusal({"--widths", "5x"}) == "--widths: \"5x\" is no whole number.");
+  CHECK(refusal({"--widths", "5x"}) == "--widths: \"5x\" is not a whole number.");
   CHECK(
       refusal({"--mix", "1,1:2:3"}) ==
       "The capacity mix \"1,1:2:3\" is none of uniform, income and two-class:RHO, and \"1:2:3\" is "
-      "no capacity with a positive weight behind a colon, such as 1/16:0.9.");
+      "not a capacity with a positive weight after a colon, such as 1/16:0.9.");
   CHECK(refusal({"--mix", "two-class:1.5"}) ==
         "The capacity mix \"two-class:1.5\" has the share \"1.5\" of capacity 1, but 0 to 1 is "
         "expected.");

@@ -126,7 +126,7 @@ class Capsules(unittest.TestCase):
 
     def test_read_only_tensors_are_never_written(self):
         to = self.producers(version=1, flags=1)
-        self.refused(RuntimeError, "is to be written to, but is read-only", to, zeros())
+        self.refused(RuntimeError, "is a destination, but is read-only", to, zeros())
         self.assertTrue(all((p.array == 1).all() for p in to))
         self.assertEqual([p.deleted for p in to], [1] * 4)
         with self.assertRaises(BufferError):

@@ -20,9 +20,7 @@ class fedrolex_method : public method {
     };
     if (std::all_of(net.stream.begin(), net.stream.end(), stands) &&
         std::all_of(net.inner.begin(), net.inner.end(), stands)) {
-      throw failure(
-          fmt::format("With --step {} every window is in each round where it was in the first.",
-                      settings.window_step));
+      throw failure(fmt::format("With --step {} no window ever moves.", settings.window_step));
     }
   }
 

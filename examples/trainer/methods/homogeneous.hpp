@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// What the methods share in which every client holds all of the server's model.
+/// What those methods share in which every client holds all of the server's model.
 #pragma once
 
 #include <subfed/index_set.hpp>

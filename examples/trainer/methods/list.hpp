@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// How each method is made; a function a file of this folder.
+/// How each method is created; one function per file of this folder.
 #pragma once
 
 #include "../method.hpp"

@@ -79,7 +79,7 @@ TEST_CASE("what has been counted is read as it was written") {
   CHECK(std::isnan(again.history[1].on_test.loss));
 }
 
-TEST_CASE("a run that goes on has no evaluation that was there only for its end") {
+TEST_CASE("a run that continues has no evaluation that was there only for its end") {
   trainer::account a = five_rounds(5);
   CHECK(a.history.size() == 3);
   CHECK(a.since.rounds == 0);
@@ -164,7 +164,7 @@ TEST_CASE("so is what is missing, too much or there twice, and coverage of anoth
   std::string twice = whole;
   twice.insert(1, "\"rounds\":5,");
   CHECK_THROWS_WITH(trainer::read_account(small_model(), 2, twice),
-                    "the key \"rounds\" is there twice");
+                    "the key \"rounds\" occurs twice");
   for (const std::string& text : {std::string(), whole.substr(0, 40), std::string("null")}) {
     CHECK_THROWS(trainer::read_account(small_model(), 2, text));
   }

@@ -112,13 +112,13 @@ TEST_CASE("a label that is no class is refused with its place") {
         files.labels.string() + " gives item 1 the label 10, but 0 to 9 is expected.");
 }
 
-TEST_CASE("bytes behind the last item are refused") {
+TEST_CASE("bytes after the last item are refused") {
   const pair_of_files files;
   bytes longer = label_file({1, 2, 3});
   longer.push_back(0);
   write_packed(files.labels, longer);
   CHECK(files.message() ==
-        files.labels.string() + " goes on after the last item that its header counts.");
+        files.labels.string() + " has data after the last item that its header counts.");
 }
 
 TEST_CASE("a folder without the data says how to get it") {

@@ -139,7 +139,7 @@ DOCTEST_TEST_CASE("results do not depend on the number of threads, bit for bit")
 }
 
 DOCTEST_TEST_CASE(
-    "a run that goes on from a checkpoint gives what an unbroken one gives, bit for bit") {
+    "a run that continues from a checkpoint equals an uninterrupted one, bit for bit") {
   const temporary_folder folder;
   for (auto [name, settings] : everything()) {
     settings.identity = "{\"of\":\"" + name + "\"}";
@@ -198,7 +198,7 @@ DOCTEST_TEST_CASE("a checkpoint of another run is refused, and names what differ
       message_of([&] { run("heterofl", settings); }) ==
       (folder.path() / "heterofl.safetensors").string() +
           " was made with another --seed (1) than this run has (2); --overwrite instead of "
-          "--resume begins anew.");
+          "--resume starts over.");
   std::ofstream(folder.path() / "fedavg.safetensors") << "not a checkpoint";
   DOCTEST_CHECK_THROWS(run("fedavg", settings));
 }
@@ -296,7 +296,7 @@ DOCTEST_TEST_CASE(
     const std::string message = message_of([&] { run("scaffold", settings); });
     DOCTEST_INFO(message);
     DOCTEST_CHECK(message.starts_with(path.string() + " is damaged: "));
-    DOCTEST_CHECK(message.ends_with("; without the file the method begins anew."));
+    DOCTEST_CHECK(message.ends_with("; without the file the method starts over."));
     DOCTEST_CHECK(message.find(why) != std::string::npos);
   };
   std::set<std::string> kinds;
@@ -351,13 +351,13 @@ DOCTEST_TEST_CASE(
   refused(altered, "a text \"more\"");
   altered = whole;
   altered.texts["identity"] = R"({"rounds":1})";
-  refused(altered, "2 rounds are behind it, but it was to have 1");
+  refused(altered, "2 rounds are finished, but its --rounds is 1");
   for (const char* text : {"identity", "progress", "data", "config"}) {
     altered = whole;
     altered.texts.erase(text);
     trainer::save(altered, path);
     DOCTEST_CHECK(message_of([&] { run("scaffold", settings); }) ==
-                  path.string() + " is no checkpoint of this program.");
+                  path.string() + " is not a checkpoint of this program.");
   }
 
   // Any bit.
@@ -372,8 +372,8 @@ DOCTEST_TEST_CASE(
     std::ofstream(path, std::ios::binary) << flipped;
     DOCTEST_CHECK(message_of([&] { run("scaffold", settings); }) ==
                   path.string() +
-                      " is damaged: its checksum is another; without the file the "
-                      "method begins anew.");
+                      " is damaged: its checksum is wrong; without the file the "
+                      "method starts over.");
   }
 }
 
@@ -441,11 +441,11 @@ DOCTEST_TEST_CASE("a run may get longer or shorter where its past stays the same
   };
   trainer::options other = to_three;
   other.rounds = 2;
-  DOCTEST_CHECK(message(other).ends_with("has 3 rounds behind it, but --rounds is 2."));
+  DOCTEST_CHECK(message(other).ends_with("has 3 finished rounds, but --rounds is 2."));
   other = to_three;
   other.lr = 0.1;
   DOCTEST_CHECK(message(other).find("another --lr (0.05) than this run has (0.1), by --lr-schedule "
-                                    "constant: round 1 of 3, which is behind it, had the learning "
+                                    "constant: round 1 of 3, which is finished, had the learning "
                                     "rate 0.05 and would have 0.1; --overwrite") !=
                 std::string::npos);
   other = to_three;
@@ -453,7 +453,7 @@ DOCTEST_TEST_CASE("a run may get longer or shorter where its past stays the same
   other.schedule = trainer::lr_schedule::step;  // from the fourth round on
   DOCTEST_CHECK(message(other) == "(no failure)");
   other.rounds = 60;
-  DOCTEST_CHECK(message(other).find("has 6 rounds behind it") == std::string::npos);
+  DOCTEST_CHECK(message(other).find("has 6 finished rounds") == std::string::npos);
   DOCTEST_CHECK(message(other).find("another --rounds (6) than this run has (60), by "
                                     "--lr-schedule step: round 4 of 6,") != std::string::npos);
   other.schedule = trainer::lr_schedule::cosine;

@@ -27,15 +27,14 @@ TEST_CASE("one run at a time has a folder") {
     first.take(folder.path());
     first.take(folder.path());  // has it already
     CHECK(message_of([&] { second.take(folder.path()); }) ==
-          "Another run is at work in the folder " + folder.path().string() +
-              "; --out takes another.");
+          "Another run is using the folder " + folder.path().string() + "; --out names another.");
   }
   trainer::folder_lock third;
   CHECK(message_of([&] { third.take(folder.path()); }) == "(no failure)");
   CHECK(std::filesystem::is_empty(folder.path()));
 }
 
-TEST_CASE("an earlier run is refused unless it is gone on with or overwritten") {
+TEST_CASE("an earlier run is refused unless it is continued or overwritten") {
   const temporary_folder folder;
   trainer::options settings;
   settings.out = folder.path().string();
@@ -46,11 +45,10 @@ TEST_CASE("an earlier run is refused unless it is gone on with or overwritten") 
                            "config.json", "costs.csv", "picture.gp", "picture.svg"}) {
     touch(folder.path() / file);
     CHECK(trainer::files_of_runs(folder.path(), two) == std::vector<std::string>{file});
-    CHECK(
-        message_of([&] { trainer::check_no_earlier_run(settings, two); }) ==
-        "The folder " + settings.out + " holds an earlier run (" + file +
-            "): --resume goes on with it, --overwrite removes it and begins anew, and --out takes "
-            "another folder.");
+    CHECK(message_of([&] { trainer::check_no_earlier_run(settings, two); }) ==
+          "The folder " + settings.out + " holds an earlier run (" + file +
+              "): --resume continues it, --overwrite removes it and starts over, and --out names "
+              "another folder.");
     for (bool trainer::options::*flag : {&trainer::options::resume, &trainer::options::overwrite}) {
       trainer::options with = settings;
       with.*flag = true;

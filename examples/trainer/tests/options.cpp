@@ -162,7 +162,8 @@ TEST_CASE("what is no capacity is refused in words") {
   }
   for (const char* text : {"", "half", "1/", "/2", "1/2/3", "1 2", "0,5x"}) {
     CAPTURE(text);
-    CHECK(message_of([&] { trainer::parse_capacity(text); }).find("is no ") != std::string::npos);
+    CHECK(message_of([&] { trainer::parse_capacity(text); }).find("is not a ") !=
+          std::string::npos);
   }
 }
 
@@ -316,7 +317,7 @@ TEST_CASE("what cannot be meant is refused") {
   CHECK(refused({"--seed", "-1"}).starts_with("--seed: -1 is negative"));
   CHECK(refused({"--device", "tpu"}) == "--device is \"tpu\", but cpu or cuda is expected.");
   CHECK(refused({"--decay-at", "0.5,2"}) == "--decay-at is 2, but 0 to 1 is expected.");
-  CHECK(refused({"--decay-at", "0.5,x"}) == "--decay-at: \"x\" is no number.");
+  CHECK(refused({"--decay-at", "0.5,x"}) == "--decay-at: \"x\" is not a number.");
   CHECK(refused({"--capacity-mix", "1:0"}).starts_with("The capacity mix \"1:0\""));
   CHECK(refused({"--weighting", "size"}) ==
         "--weighting is \"size\", but by-method, none, examples, kept-size, updates or both is "
@@ -388,8 +389,9 @@ TEST_CASE("each number has its range") {
 
 TEST_CASE("options that exclude or need another say so") {
   CHECK(refused({"--labels", "2", "--dirichlet", "1"}) ==
-        "--labels and --dirichlet exclude each other.");
-  CHECK(refused({"--overlap", "1", "--step", "1"}) == "--step and --overlap exclude each other.");
+        "--labels and --dirichlet cannot be used together.");
+  CHECK(refused({"--overlap", "1", "--step", "1"}) ==
+        "--step and --overlap cannot be used together.");
   CHECK(refused({"--alpha", "1"}) == "--alpha needs --distillation.");
   CHECK(refused({"--temperature", "1"}) == "--temperature needs --distillation.");
   for (const char* weighting : {"by-method", "none", "examples"}) {
@@ -405,10 +407,10 @@ TEST_CASE("options that exclude or need another say so") {
   }
 }
 
-TEST_CASE("an option that would be without effect is refused, by what it is for") {
+TEST_CASE("an option that would have no effect is refused, with the reason") {
   const auto without = [](std::vector<const char*> arguments) {
     const std::string option = arguments[arguments.size() - 2];
-    const std::string message = refused(arguments), begin = option + " would be without effect: ";
+    const std::string message = refused(arguments), begin = option + " would have no effect: ";
     CAPTURE(message);
     CHECK(message.starts_with(begin));
     return message.starts_with(begin) ? message.substr(begin.size()) : "";
@@ -431,37 +433,36 @@ TEST_CASE("an option that would be without effect is refused, by what it is for"
     CHECK(refused({"--method", "fedavg", flag}).starts_with(std::string(flag) + " would be"));
   }
   CHECK(without({"--lr-schedule", "cosine", "--decay-at", "0.5"}) ==
-        "it goes with --lr-schedule step.");
-  CHECK(without({"--server-lr", "0.5"}) == "it goes with a --server-optimizer.");
-  CHECK(without({"--server-momentum", "0.5"}) ==
-        "it goes with --server-optimizer sgd, adam or yogi.");
+        "it needs --lr-schedule step.");
+  CHECK(without({"--server-lr", "0.5"}) == "it needs a --server-optimizer.");
+  CHECK(without({"--server-momentum", "0.5"}) == "it needs --server-optimizer sgd, adam or yogi.");
   CHECK(without({"--server-optimizer", "adagrad", "--server-momentum", "0.5"}) ==
-        "it goes with --server-optimizer sgd, adam or yogi.");
-  CHECK(without({"--dirichlet-split", "class"}) == "it goes with --dirichlet.");
+        "it needs --server-optimizer sgd, adam or yogi.");
+  CHECK(without({"--dirichlet-split", "class"}) == "it needs --dirichlet.");
   CHECK(without({"--labels", "10", "--absent-logits", "trained"}) ==
         "with --labels 10 no client lacks a label.");
   CHECK(refused({"--capacity-mix", "1/2", "--redraw-capacities"}) ==
-        "--redraw-capacities would be without effect: the mix has one capacity.");
-  CHECK(refused({"--resume", "--overwrite"}) == "--resume and --overwrite exclude each other.");
+        "--redraw-capacities would have no effect: the mix has one capacity.");
+  CHECK(refused({"--resume", "--overwrite"}) ==
+        "--resume and --overwrite cannot be used together.");
 
   // What a file has is said, unless it is what it would be anyway.
   const configuration file(
       R"({"method": "fedavg", "step": 3, "proximal": 0.1, "decay-at": "0.1"})");
   const trainer::options o = parsed({"--config", file.path(), "--lr-schedule", "constant"});
-  CHECK(o.notes ==
-        std::vector<std::string>{
-            std::string(file.path()) + ": \"decay-at\" is without effect: it goes with "
-                                       "--lr-schedule step.",
-            std::string(file.path()) + ": \"step\" is without effect: it is for fedrolex, "
-                                       "and --method is fedavg."});
+  CHECK(o.notes == std::vector<std::string>{
+                       std::string(file.path()) + ": \"decay-at\" has no effect: it needs "
+                                                  "--lr-schedule step.",
+                       std::string(file.path()) + ": \"step\" has no effect: it is for fedrolex, "
+                                                  "and --method is fedavg."});
   CHECK(o.config.find("\"step\"") == std::string::npos);
   CHECK(o.config.find("\"decay-at\"") == std::string::npos);
 }
 
 TEST_CASE("a text that a configuration cannot hold is refused") {
   CHECK(refused({"--out", "a\xff"}) ==
-        "--out is no UTF-8 text, so that the configuration of the run cannot hold it.");
-  CHECK(refused({"--data", "\xc3("}).starts_with("--data is no UTF-8 text"));
+        "--out is not UTF-8 text, so the configuration of the run cannot store it.");
+  CHECK(refused({"--data", "\xc3("}).starts_with("--data is not UTF-8 text"));
   CHECK(parsed({"--out", "\xc3\xa4"}).out == "\xc3\xa4");
 }
 
@@ -558,12 +559,11 @@ TEST_CASE("a file that cannot be meant is refused by its name and key") {
   CHECK(refused({"--config", "/no/such/file"}) ==
         "The configuration /no/such/file cannot be read.");
   CHECK(refused({"--config", "/"}) == "The configuration / cannot be read.");
-  CHECK(file_refused("").starts_with("FILE is no JSON: "));
-  CHECK(file_refused("{\"rounds\": 5").starts_with("FILE is no JSON: "));
-  CHECK(file_refused("{\"lr\": 1e999}").starts_with("FILE is no JSON: "));
-  CHECK(file_refused("{\"rounds\": 5, \"rounds\": 6}") ==
-        "FILE: the key \"rounds\" is there twice.");
-  CHECK(file_refused("[5]") == "FILE is no JSON object.");
+  CHECK(file_refused("").starts_with("FILE is not JSON: "));
+  CHECK(file_refused("{\"rounds\": 5").starts_with("FILE is not JSON: "));
+  CHECK(file_refused("{\"lr\": 1e999}").starts_with("FILE is not JSON: "));
+  CHECK(file_refused("{\"rounds\": 5, \"rounds\": 6}") == "FILE: the key \"rounds\" occurs twice.");
+  CHECK(file_refused("[5]") == "FILE is not a JSON object.");
   for (const char* key : {"round", "methods", "config", "help", "resume", "--rounds", ""}) {
     CHECK(file_refused("{\"" + std::string(key) + "\": 5}") ==
           "FILE: there is no option \"" + std::string(key) +
@@ -585,7 +585,7 @@ TEST_CASE("a file that cannot be meant is refused by its name and key") {
   CHECK(file_refused(R"({"rounds": 0})") == "--rounds is 0, but at least 1 is expected.");
   CHECK(file_refused(R"({"device": "tpu"})").starts_with("--device is \"tpu\""));
   CHECK(file_refused(R"({"labels": 2, "dirichlet": 1})") ==
-        "--labels and --dirichlet exclude each other.");
+        "--labels and --dirichlet cannot be used together.");
   CHECK(file_refused(R"({"alpha": 1})") == "--alpha needs --distillation.");
   // What the command line overrules must be of its kind all the same.
   const configuration file(R"({"rounds": "ten"})");

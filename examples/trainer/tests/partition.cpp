@@ -99,7 +99,9 @@ TEST_CASE("the seed alone decides") {
 TEST_CASE("too few samples and too many labels are refused") {
   CHECK(message_of([] { trainer::partition(labels_of(1), plan(2)); }).find("gets no sample") !=
         std::string::npos);
-  CHECK(message_of([] { trainer::partition(labels_of(9), plan(11)); }).starts_with("11 labels"));
+  CHECK(message_of([] {
+          trainer::partition(labels_of(9), plan(11));
+        }).starts_with("--labels is 11,"));
 }
 
 TEST_CASE("by Dirichlet no sample is dealt twice, and labels are those of a client's samples") {

@@ -20,7 +20,7 @@ TEST_CASE("each task runs once, on any number of workers") {
   }
 }
 
-TEST_CASE("a task's exception reaches the caller, and the pool goes on") {
+TEST_CASE("a task's exception reaches the caller, and the pool continues") {
   trainer::pool pool(2, [] {});
   CHECK_THROWS_WITH_AS(pool.run(50,
                                 [](std::size_t i) {

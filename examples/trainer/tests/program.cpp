@@ -240,7 +240,7 @@ void check_refused(const workplace& place, const words& arguments, const std::st
 
 }  // namespace
 
-TEST_CASE("a run that is killed behind a checkpoint of each method goes on to the same results") {
+TEST_CASE("a run that is killed after a checkpoint of each method continues to the same results") {
   const workplace place;
   long_run run{place, {"fedrolex", "scaffold", "feddrop"}, 16, {"--server-optimizer", "yogi"}};
   run.run_unbroken();
@@ -361,7 +361,7 @@ TEST_CASE(
   const auto before = files_of(out);
   check_refused(place, to + words{"--method", "fedavg"},
                 "holds an earlier run (config.json, ..): "
-                "--resume goes on with it, --overwrite removes it");
+                "--resume continues it, --overwrite removes it");
   CHECK(files_of(out) == before);
   // Whatever is wrong is found before the earlier run is gone.
   check_refused(place, to + words{"--method", "ensemble", "--members", "5", "--overwrite"},
@@ -378,13 +378,14 @@ TEST_CASE(
 
   // A method beside: what is of the run before is said.
   REQUIRE(place.run(two + words{"--method", "heterofl", "--resume", "--seed", "2"}) == 0);
-  CHECK(place.errors().find("has no checkpoint of heterofl, which begins anew.\n") !=
+  CHECK(place.errors().find("has no checkpoint of heterofl, which starts over.\n") !=
         std::string::npos);
-  CHECK(place.printed().find("The files of fedavg are of an earlier run.\n") != std::string::npos);
+  CHECK(place.printed().find("The files of fedavg are from an earlier run.\n") !=
+        std::string::npos);
   CHECK(results_in(out).at("fedavg.csv") == after.at("fedavg.csv"));
 }
 
-TEST_CASE("a second run in a folder is refused at once, and the first goes on") {
+TEST_CASE("a second run in a folder is refused at once, and the first continues") {
   const workplace place;
   const words run = {"--method",           "fedavg", "--rounds", "400",
                      "--checkpoint-every", "1",      "--out",    place.at("out").string()};
@@ -397,14 +398,14 @@ TEST_CASE("a second run in a folder is refused at once, and the first goes on") 
     usleep(1000);
   for (const char* how : {"--resume", "--overwrite"}) {
     CHECK(place.run(run + words{how}) == 1);
-    CHECK(place.errors() == "subfed_trainer: Another run is at work in the folder " +
-                                place.at("out").string() + "; --out takes another.\n");
+    CHECK(place.errors() == "subfed_trainer: Another run is using the folder " +
+                                place.at("out").string() + "; --out names another.\n");
   }
   CHECK(!first.has_ended());
   CHECK(first.end_by(SIGTERM) == SIGTERM);
 }
 
-TEST_CASE("Ctrl-C and SIGTERM end a run with one sentence, and it goes on from there") {
+TEST_CASE("Ctrl-C and SIGTERM end a run with one sentence, and it continues from there") {
   const workplace place;
   long_run run{place, {"scaffold"}, 40, {"--server-optimizer", "yogi"}};
   run.run_unbroken();
@@ -421,8 +422,8 @@ TEST_CASE("Ctrl-C and SIGTERM end a run with one sentence, and it goes on from t
     CHECK(done >= 2);
     REQUIRE(done < 40);
     const words lines = split(place.errors(), '\n');
-    CHECK(lines.back() == "subfed_trainer: Stopped behind round " + std::to_string(done) +
-                              " of scaffold; with --resume the same command goes on from the "
+    CHECK(lines.back() == "subfed_trainer: Stopped after round " + std::to_string(done) +
+                              " of scaffold; with --resume the same command continues from the "
                               "checkpoint in " +
                               place.at("out").string() + ".");
     CHECK(place.printed().empty());
@@ -433,7 +434,7 @@ TEST_CASE("Ctrl-C and SIGTERM end a run with one sentence, and it goes on from t
   while (place.errors().find("scaffold (") == std::string::npos && !program.has_ended())
     usleep(500);
   CHECK(program.end_by(SIGINT) == SIGINT);
-  CHECK(place.errors().ends_with("nothing is kept of it, as --checkpoint-every is 0.\n"));
+  CHECK(place.errors().ends_with("nothing of it is kept, as --checkpoint-every is 0.\n"));
   CHECK(results_in(place.at("none")).empty());
 }
 
@@ -453,7 +454,7 @@ TEST_CASE("a finished run gets longer with the files of a straight one, to the b
   CHECK(place.run({"--method", "fedrolex", "--out", place.at("out").string(), "--rounds", "9",
                    "--resume"}) == 1);
   CHECK(place.errors().find("another --lr-schedule (\"constant\") than this run has (\"step\"): "
-                            "round 6 of 8, which is behind it") != std::string::npos);
+                            "round 6 of 8, which is finished") != std::string::npos);
 }
 
 TEST_CASE("the first line after --resume is the one that the unbroken run had") {

@@ -140,7 +140,7 @@ TEST_CASE("a folder that cannot be written to is refused") {
   const auto inside = folder.path() / "file" / "out";
   CHECK(message_of([&] { trainer::prepare_folder(inside); }) ==
         "Files cannot be written to the folder " + inside.string() +
-            ": Not a directory; --out takes another.");
+            ": Not a directory; --out names another.");
   CHECK(message_of([&] { trainer::prepare_folder(folder.path() / "new" / "out"); }) ==
         "(no failure)");
 }

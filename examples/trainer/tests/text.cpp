@@ -33,13 +33,13 @@ TEST_CASE("the line of progress fits a terminal of 80 columns") {
 }
 
 TEST_CASE("an interruption says how to go on") {
-  CHECK(
-      trainer::text_of({"fjord", 7, true}, "out") ==
-      "Stopped behind round 7 of fjord; with --resume the same command goes on from the checkpoint "
-      "in out.");
+  CHECK(trainer::text_of({"fjord", 7, true}, "out") ==
+        "Stopped after round 7 of fjord; with --resume the same command continues from the "
+        "checkpoint "
+        "in out.");
   CHECK(trainer::text_of({"fjord", 7, false}, "out") ==
-        "Stopped behind round 7 of fjord; nothing is kept of it, as --checkpoint-every is 0.");
+        "Stopped after round 7 of fjord; nothing of it is kept, as --checkpoint-every is 0.");
   CHECK(trainer::text_of({"fjord", 0, true}, "out") ==
-        "Stopped behind round 0 of fjord; with --resume the same command goes on with what is in "
+        "Stopped after round 0 of fjord; with --resume the same command continues with what is in "
         "out.");
 }

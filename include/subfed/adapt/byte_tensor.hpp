@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// A tensor inside a buffer of bytes, whose element type a file format tells at run time.
+/// A tensor in a buffer of bytes whose element type a file format gives at run time.
 #pragma once
 
 #include <subfed/adapt/detail/bytes.hpp>
@@ -21,16 +21,16 @@
 
 namespace subfed::inline v0 {
 
-/// A dense tensor in a buffer that it does not own; npy_view() and safetensors_view give it. Its
+/// A dense tensor in a buffer that it does not own; npy_view() and safetensors_view return it. Its
 /// elements are read in place: slice<float>(t, ..), or tensor_view<const float>(t). Nothing is
-/// written through it. They are little-endian: a big-endian machine reads those of several bytes
-/// from an aligned_copy() only.
+/// written through it. Elements are little-endian: a big-endian machine can read those of several
+/// bytes only from an aligned_copy().
 class byte_tensor {
  public:
-  /// How the elements lie: the last, or the first dimension without gaps.
+  /// The order of the elements: the last, or the first dimension without gaps.
   enum class order { row_major, column_major };
 
-  /// For readers of formats. `label` is how messages call the tensor; `data` has all its bytes.
+  /// For readers of formats. `label` is the tensor's name in messages; `data` has all its bytes.
   byte_tensor(std::string label, element_format format, std::vector<std::int64_t> extents,
               order laid_out, const std::byte* data)
       : label_(std::move(label)),
@@ -40,8 +40,8 @@ class byte_tensor {
         data_(data) {
     detail::bytes_of(extents_, format.bits / 8, bytes_);
   }
-  /// Of elements that C++ and subfed have no type for, which `type` names in the format's words:
-  /// it has bytes and a shape, and is refused when it is asked for as elements.
+  /// For elements of a type that C++ and subfed do not have, with the format's name `type`: the
+  /// tensor has bytes and a shape, and is refused when it is requested as elements.
   byte_tensor(std::string label, std::string type, std::vector<std::int64_t> extents,
               std::int64_t bytes, const std::byte* data)
       : label_(std::move(label)),
@@ -56,9 +56,9 @@ class byte_tensor {
   /// The first byte; at any address.
   const std::byte* data() const noexcept { return data_; }
   std::int64_t size_bytes() const noexcept { return bytes_; }
-  /// "float", "int64", "bfloat16" ..; of a type that subfed has not, the format's name for it.
+  /// "float", "int64", "bfloat16" ..; for a type that subfed does not have, the format's name.
   std::string element_type() const { return has_elements() ? detail::format_text(format_) : type_; }
-  /// Whether there is a type that the elements can be read as.
+  /// Whether subfed has a type for the elements.
   bool has_elements() const noexcept { return format_.kind != number_kind::other; }
   /// Whether the elements are of type T: float, double, half, bfloat16, bool, any integer type, and
   /// the half types of other libraries.
@@ -71,13 +71,13 @@ class byte_tensor {
   bool is_aligned() const noexcept {
     return size_bytes() == 0 || detail::is_aligned<T>(data_);
   }
-  /// Whether view_traits gives a view of T where the elements lie: the address suits T, and so does
-  /// the order of the bytes in an element.
+  /// Whether view_traits can give a view of T in place: the address suits T, and so does the order
+  /// of the bytes in an element.
   template <class T>
   bool is_readable_in_place() const noexcept {
     return size_bytes() == 0 || (detail::is_aligned<T>(data_) && !is_turned());
   }
-  /// Whether the bytes of the elements come in another order than this machine's.
+  /// Whether the elements' byte order differs from this machine's.
   bool is_turned() const noexcept { return detail::turns_elements && format_.bits > 8; }
 
   /// Throws  error when the elements are not of type T, or are bools that are neither 0 nor 1, and
@@ -112,7 +112,7 @@ class byte_tensor {
       const std::size_t r = order_ == order::column_major ? i : out.size() - 1 - i;
       out[r] = stride;
       const std::int64_t extent = (std::max)(extents_[r], std::int64_t{1});
-      if (stride <= most / extent) stride *= extent;  // more only in an empty tensor
+      if (stride <= most / extent) stride *= extent;  // overflows only in an empty tensor
     }
     return out;
   }
@@ -127,12 +127,12 @@ class byte_tensor {
   std::int64_t bytes_ = 0;
 };
 
-/// The element type is known at run time only, so name it. Read in place, not copied.
+/// The element type is known only at run time, so name it. Elements are read in place, not copied.
 ///
-/// Throws  error when the elements are of another type than the one asked for, when their address
-///         is not a multiple of what the type needs (take aligned_copy() then; reading them in
-///         place would be undefined), when the machine is big-endian and an element has several
-///         bytes (aligned_copy() again), or when a bool is neither 0 nor 1.
+/// Throws  error when the elements are not of the requested type, when their address is not
+///         suitably aligned for it (use aligned_copy() then; reading them in place would be
+///         undefined), when the machine is big-endian and an element has several bytes (also
+///         aligned_copy()), or when a bool is neither 0 nor 1.
 /// Cost    O(rank); of bools one read of all of them.
 template <>
 struct view_traits<byte_tensor> {
@@ -142,7 +142,7 @@ struct view_traits<byte_tensor> {
   static element_format format(const byte_tensor& t) {
     if (!t.has_elements()) {
       detail::fail("subfed: " + t.label() + " has elements of type " +
-                   detail::quoted(t.element_type()) + ", which are there as bytes only");
+                   detail::quoted(t.element_type()) + ", which are available only as bytes");
     }
     return t.format();
   }
@@ -153,15 +153,15 @@ struct view_traits<byte_tensor> {
     using element = std::remove_const_t<T>;
     t.check<element>();
     if (!t.is_aligned<element>()) {
-      detail::fail("subfed: " + t.label() + " lies at an address that is not a multiple of " +
-                   std::to_string(alignof(element)) + ": take aligned_copy<" +
+      detail::fail("subfed: " + t.label() + " is at an address that is not a multiple of " +
+                   std::to_string(alignof(element)) + ": use aligned_copy<" +
                    detail::format_text(format_of<element>()) + ">() of it");
     }
     if (!t.is_readable_in_place<element>()) {
-      detail::fail("subfed: " + t.label() + " is little-endian, unlike this machine: take " +
+      detail::fail("subfed: " + t.label() + " is little-endian, unlike this machine: use " +
                    "aligned_copy<" + detail::format_text(format_of<element>()) + ">() of it");
     }
-    // An empty tensor may lie anywhere, and is not read.
+    // An empty tensor may be anywhere, and is not read.
     const auto* const data = t.size_bytes() == 0 ? nullptr : reinterpret_cast<T*>(t.data());
     return {data, t.extents(), t.strides()};
   }
@@ -171,7 +171,7 @@ struct view_traits<byte_tensor> {
 template <class T>
 class dense_tensor {
  public:
-  /// Elements with whatever value T{} has.
+  /// Elements with the value T{}.
   explicit dense_tensor(std::span<const std::int64_t> extents)
       : extents_(extents.begin(), extents.end()),
         elements_(std::make_unique<T[]>(elements(extents_))) {}
@@ -182,7 +182,7 @@ class dense_tensor {
 
  private:
   static std::size_t elements(std::span<const std::int64_t> extents) {
-    // As many as a view can have, which refuses more with a sentence.
+    // As many as a view can have; it refuses more with a message.
     static constexpr T any{};
     return static_cast<std::size_t>(tensor_view<const T>(&any, extents).size());
   }
@@ -200,8 +200,8 @@ struct view_traits<dense_tensor<E>> {
   static tensor_view<T> view(Self& t) { return {t.data(), t.extents()}; }
 };
 
-/// The elements of a tensor in a buffer, where they can be read and written whatever their address
-/// was, and in this machine's order of bytes:
+/// A copy of the elements of a tensor in a buffer, aligned and in this machine's byte order, so
+/// that they can be read and written:
 ///
 ///   const auto w = aligned_copy<float>(file["fc1.weight"]);
 ///

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// DLPack tensors (NumPy, PyTorch, CuPy, JAX) as tensor views, and views as DLPack tensors.
-/// Includes no dlpack.h: whichever the program has, of version 0.6 or 1, is matched by its members.
+/// DLPack tensors (NumPy, PyTorch, CuPy, JAX) as tensor views, and views as DLPack tensors. Does
+/// not include dlpack.h: the program's own, of version 0.6 or 1, is matched by its members.
 #pragma once
 
 #include <subfed/detail/element_format.hpp>
@@ -127,8 +127,8 @@ tensor_view<T> dlpack_elements(const D& t) {
     if (t.data == nullptr) refuse_dlpack("has no data");
     if (t.byte_offset % sizeof(element) != 0) {
       refuse_dlpack("has the byte offset " + std::to_string(t.byte_offset) +
-                    ", which is no multiple of the element's " + std::to_string(sizeof(element)) +
-                    " bytes");
+                    ", which is not a multiple of the element's " +
+                    std::to_string(sizeof(element)) + " bytes");
     }
     // The address is computed in the signed type of pointers' differences.
     const std::uint64_t from = reinterpret_cast<std::uintptr_t>(static_cast<const void*>(t.data));
@@ -141,7 +141,7 @@ tensor_view<T> dlpack_elements(const D& t) {
         static_cast<std::byte*>(const_cast<void*>(static_cast<const void*>(t.data))) +
         static_cast<std::ptrdiff_t>(t.byte_offset);
     if (!is_aligned<element>(address)) {
-      refuse_dlpack("lies at an address that is not a multiple of " +
+      refuse_dlpack("is at an address that is not a multiple of " +
                     std::to_string(alignof(element)) + ": copy it first");
     }
     data = reinterpret_cast<T*>(address);
@@ -155,12 +155,12 @@ template <class T, dlpack_struct D>
 tensor_view<T> view_of_dlpack(const D& t) {
   const int device = static_cast<int>(t.device.device_type);
   if (!dlpack_host_reads(device)) {
-    refuse_dlpack("is on " + dlpack_device_text(device) + ", which the CPU does not read");
+    refuse_dlpack("is on " + dlpack_device_text(device) + ", which the CPU cannot read");
   }
   return dlpack_elements<T>(t);
 }
 
-/// Of another major version nothing but the deleter may be used.
+/// With another major version nothing but the deleter may be used.
 template <dlpack_managed M>
 void check_dlpack_version(const M& m) {
   if constexpr (dlpack_versioned<M>) {
@@ -176,13 +176,13 @@ element_format format_of_managed(const M& m) {
   return format_of_dlpack(m.dl_tensor);
 }
 
-/// The tensor may be looked at as T.
+/// The tensor may be viewed as T.
 template <class T, dlpack_managed M>
 void check_managed(const M& m) {
   check_dlpack_version(m);
   if constexpr (dlpack_versioned<M> && !std::is_const_v<T>) {
     if ((m.flags & dlpack_read_only) != 0) {
-      refuse_dlpack("is to be written to, but is read-only");
+      refuse_dlpack("is a destination, but is read-only");
     }
   }
 }
@@ -195,12 +195,12 @@ tensor_view<T> view_of_managed(const M& m) {
 
 }  // namespace detail
 
-/// DLTensor: the element type is known at run time only, so name it: slice<float>(*tensor, ..).
+/// DLTensor: the element type is known only at run time, so name it: slice<float>(*tensor, ..).
 /// DLTensor does not say whether its elements may be written.
 ///
-/// Throws  error for memory that the CPU does not read, another element type than the one asked
-///         for, lanes, a byte offset or an address that does not suit the type, and a missing
-///         shape. Strides that are missing mean row-major.
+/// Throws  error for memory that the CPU cannot read, another element type than the requested one,
+///         lanes, a byte offset or an address that does not suit the type, and a missing shape.
+///         Missing strides mean row-major.
 template <detail::dlpack_struct D>
 struct view_traits<D> {
   using element_type = void;
@@ -212,10 +212,10 @@ struct view_traits<D> {
   }
 };
 
-/// DLManagedTensor and DLManagedTensorVersioned, which somebody else deletes.
+/// DLManagedTensor and DLManagedTensorVersioned that somebody else deletes.
 ///
-/// Throws  as above, and error for another major version than 1, or a read-only tensor that is to
-///         be written to.
+/// Throws  as above, and error for another major version than 1, or a read-only tensor as a
+///         destination.
 template <detail::dlpack_managed M>
 struct view_traits<M> {
   using element_type = void;
@@ -227,8 +227,8 @@ struct view_traits<M> {
   }
 };
 
-/// Takes a DLManagedTensor or DLManagedTensorVersioned over, as from a Python capsule, and calls
-/// its deleter exactly once: when it is destroyed, or when the constructor throws.
+/// Takes ownership of a DLManagedTensor or DLManagedTensorVersioned, as from a Python capsule, and
+/// calls its deleter exactly once: when it is destroyed, or when the constructor throws.
 ///
 ///   const dlpack_tensor update(managed);
 ///   subfed::scatter<float>(update, sub[weight], global);
@@ -236,14 +236,14 @@ template <detail::dlpack_managed Managed>
 class dlpack_tensor {
  public:
   /// Throws  error for null, and for another major version than 1 (the deleter is called then, as
-  ///         DLPack asks, and nothing else of the tensor is read).
+  ///         DLPack requires, and nothing else of the tensor is read).
   explicit dlpack_tensor(Managed* managed) : managed_(managed) {
     if (managed == nullptr) detail::refuse_dlpack("is null");
     detail::check_dlpack_version(*managed);
   }
 
   const Managed& get() const noexcept { return *managed_; }
-  /// Gives the tensor away; the deleter is then the receiver's to call.
+  /// Releases ownership; the receiver must then call the deleter.
   Managed* release() && noexcept { return managed_.release(); }
 
  private:
@@ -269,8 +269,8 @@ struct view_traits<dlpack_tensor<M>> {
 };
 
 /// A view as a DLPack tensor on the CPU, for Python. `owner` is kept until the consumer calls the
-/// deleter, and is what keeps the elements alive: a std::shared_ptr, or a container whose elements
-/// do not move with it. Views of const become read-only tensors, which DLManagedTensor cannot be.
+/// deleter, and keeps the elements alive: a std::shared_ptr, or a container whose elements do not
+/// move with it. Views of const become read-only tensors, which DLManagedTensor cannot express.
 ///
 ///   auto weights = std::make_shared<std::vector<float>>(64 * 20);
 ///   auto tensor = export_dlpack<DLManagedTensor>(tensor_view(weights->data(), {64, 20}), weights);

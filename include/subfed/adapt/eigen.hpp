@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// Eigen's dense matrices, arrays, maps, refs and blocks as tensor views, and the tensors of its
-/// unsupported part. Includes nothing of Eigen.
+/// unsupported modules. Includes nothing of Eigen.
 #pragma once
 
 #include <subfed/detail/sizes.hpp>
@@ -19,7 +19,7 @@ namespace subfed::inline v0 {
 namespace detail {
 
 /// A dense Eigen object whose elements are in memory: Matrix, Array, Map, Ref, Block, Transpose of
-/// these. Sums, products and other lazy expressions have no data() and are none.
+/// these. Sums, products and other lazy expressions have no data() and do not match.
 template <class M>
 concept eigen_dense = requires(M& m) {
   { m.rows() } -> std::convertible_to<std::int64_t>;
@@ -31,7 +31,7 @@ concept eigen_dense = requires(M& m) {
   { M::RowsAtCompileTime + M::ColsAtCompileTime } -> std::convertible_to<int>;
 };
 
-/// A number for parameters that are std::size_t in one class of Eigen and signed in the next.
+/// A number for parameters that are std::size_t in one class of Eigen and signed in another.
 struct any_integer {
   std::size_t value;
   template <std::integral Integer>
@@ -41,7 +41,7 @@ struct any_integer {
 };
 
 /// Eigen::Tensor, TensorFixedSize and TensorMap of these. Lazy tensor expressions have no
-/// dimensions() or no data() and are none.
+/// dimensions() or no data() and do not match.
 template <class M>
 concept eigen_tensor = requires(M& m) {
   typename M::Dimensions;
@@ -51,14 +51,14 @@ concept eigen_tensor = requires(M& m) {
   requires std::same_as<std::remove_cvref_t<decltype(*m.data())>,
                         std::remove_const_t<typename M::Scalar>>;
   { static_cast<int>(M::Layout) } -> std::same_as<int>;
-  requires static_cast<int>(M::RawAccess) == 1;  // not of TensorRef, which may be lazy
+  requires static_cast<int>(M::RawAccess) == 1;  // not for TensorRef, which may be lazy
 };
 
 }  // namespace detail
 
-/// Rank 1 for what is a vector at compile time (VectorXf, a column or row of a matrix), else
-/// rank 2. Either storage order; strides are Eigen's own. A MatrixXf that happens to have one column
-/// is of rank 2 too: give m.col(0) for a tensor of rank 1.
+/// Rank 1 for what is a vector at compile time (VectorXf, a column or row of a matrix), else rank
+/// 2. Either storage order; strides are Eigen's own. A MatrixXf that happens to have one column is
+/// of rank 2 too: pass m.col(0) for a tensor of rank 1.
 ///
 ///   Eigen::MatrixXf w(64, 20);
 ///   subfed::slice(w, sub[weight], local);
@@ -102,7 +102,7 @@ struct view_traits<M> {
       const std::size_t r = row_major ? rank - 1 - i : i;
       extents[r] = static_cast<std::int64_t>(m.dimension(detail::any_integer{r}));
       strides[r] = stride;
-      // More than 2^63 - 1 only in an empty tensor, or one that is refused.
+      // More than 2^63 - 1 only in an empty tensor, or in one that is refused.
       if (extents[r] > 0) static_cast<void>(detail::multiply(stride, extents[r]));
     }
     return {m.data(), std::span<const std::int64_t>(extents),

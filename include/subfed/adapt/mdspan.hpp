@@ -15,8 +15,8 @@ namespace subfed::inline v0 {
 
 namespace detail {
 
-/// An accessor that does nothing but p[i]: of one argument, the element type, and without state.
-/// Accessors around another one (of device memory, say) have that as their argument.
+/// An accessor that does nothing but p[i]: stateless, with one template argument, the element type.
+/// Accessors that wrap another one (for device memory, say) have that as their argument.
 template <class Accessor, class Element>
 inline constexpr bool is_plain_accessor = false;
 template <template <class> class Accessor, class Element>
@@ -41,8 +41,8 @@ concept any_mdspan = requires(const M& m) {
 }  // namespace detail
 
 /// Any layout with constant strides: layout_right, layout_left, layout_stride, padded ones, and
-/// what submdspan makes of these. Accessors that scale or convert on access are refused at compile
-/// time: their elements are not what is in memory.
+/// what submdspan returns for these. Accessors that scale or convert on access are refused at
+/// compile time: their elements are not what is in memory.
 ///
 ///   std::mdspan w(data, 64, 20);
 ///   subfed::slice(w, sub[weight], std::mdspan(local, 16, 20));
@@ -59,7 +59,7 @@ struct view_traits<M> {
   static tensor_view<T> view(const M& m) {
     static_assert(
         detail::is_plain_accessor<typename M::accessor_type, typename M::element_type>,
-        "subfed: an mdspan is seen through its default accessor only: this one's accessor has "
+        "subfed: an mdspan is viewed only through its default accessor: this one's accessor has "
         "state, or changes what is in memory when it is read");
     constexpr std::size_t rank = M::rank();
     static_assert(rank <= static_cast<std::size_t>(max_rank), "subfed: the rank is over 8");
@@ -79,7 +79,7 @@ struct view_traits<M> {
         empty = empty || extents[r] == 0;
       }
       T* const data = m.data_handle();
-      // Of an empty mdspan the mapping must not be asked.
+      // The mapping of an empty mdspan must not be called.
       return {empty ? data : data + first_offset(m, std::make_index_sequence<rank>()),
               std::span<const std::int64_t>(extents), std::span<const std::int64_t>(strides)};
     }

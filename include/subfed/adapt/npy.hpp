@@ -51,7 +51,7 @@ class npy_header {
       }
     }
     skip_space();
-    if (at_ != text_.size()) refuse("goes on behind its end");
+    if (at_ != text_.size()) refuse("continues after its end");
     if (!seen[0] || !seen[1] || !seen[2]) {
       refuse("lacks one of 'descr', 'fortran_order' and 'shape'");
     }
@@ -92,7 +92,7 @@ class npy_header {
     if (quote != '\'' && quote != '"') expect('\'');
     const std::size_t begin = ++at_;
     const std::size_t end = text_.find(quote, begin);
-    if (end == std::string_view::npos) refuse("has a string without an end");
+    if (end == std::string_view::npos) refuse("has an unterminated string");
     at_ = end + 1;
     return text_.substr(begin, end - begin);
   }
@@ -114,7 +114,7 @@ class npy_header {
       skip_space();
       std::int64_t extent = 0;
       if (!parse_decimal(text_, at_, extent)) {
-        refuse("has a shape with something else than integers of 0 to 2^63 - 1");
+        refuse("has a shape with something other than integers from 0 to 2^63 - 1");
       }
       if (at_ < text_.size() && text_[at_] == 'L') ++at_;  // written by Python 2
       extents.push_back(extent);
@@ -131,7 +131,7 @@ class npy_header {
   void read_descr() {
     skip_space();
     if (at_ < text_.size() && text_[at_] == '[') {
-      refuse("describes records of several fields, which are no tensor");
+      refuse("describes records of several fields, which are not a tensor");
     }
     const std::string_view descr = string();
     const char order = descr.empty() ? '\0' : descr[0];
@@ -195,18 +195,18 @@ inline std::string npy_code(element_format format) {
 
 }  // namespace detail
 
-/// The array of a .npy file that lies in memory (what numpy.save writes and Flower sends), read in
-/// place: versions 1 to 3, both element orders. The bytes are to outlive what is returned; a
-/// temporary string or vector does not compile.
+/// The array of a .npy file in memory (what numpy.save writes and Flower sends), read in place:
+/// versions 1 to 3, both element orders. The bytes must outlive the result; a temporary string or
+/// vector does not compile.
 ///
 ///   const auto update = subfed::npy_view(bytes);
 ///   subfed::scatter<float>(update, sub[weight], global);
 ///
-/// What follows the array is left alone: a second array begins at data() + size_bytes().
+/// What follows the array is ignored: a second array begins at data() + size_bytes().
 ///
-/// Throws  error for bytes that are no .npy file, a header that is not exactly what the format asks
-///         for, fewer bytes than the shape needs, Python objects, records, big-endian elements, a
-///         type that is no number, and a rank over 8.
+/// Throws  error for bytes that are not a .npy file, a header that is not exactly as the format
+///         requires, fewer bytes than the shape needs, Python objects, records, big-endian
+///         elements, a type that is not a number, and a rank over 8.
 /// Cost    Reads the header only.
 template <detail::byte_range Bytes>
 byte_tensor npy_view(Bytes&& file) {
@@ -219,15 +219,15 @@ byte_tensor npy_view(Bytes&& file) {
   const int version = std::to_integer<int>(bytes[6]);
   if (version < 1 || version > 3 || bytes[7] != std::byte{0}) {
     detail::fail("subfed: npy: the format version is " + std::to_string(version) + "." +
-                 std::to_string(std::to_integer<int>(bytes[7])) + ", known are 1.0, 2.0 and 3.0");
+                 std::to_string(std::to_integer<int>(bytes[7])) + ", expected 1.0, 2.0 or 3.0");
   }
   const std::size_t begin = version == 1 ? 10 : 12;
   if (bytes.size() < begin) detail::fail("subfed: npy: the file ends in its header");
   const std::uint64_t length =
       version == 1 ? detail::load_little<2>(&bytes[8]) : detail::load_little<4>(&bytes[8]);
   if (length > bytes.size() - begin) {
-    detail::fail("subfed: npy: the header is to have " + std::to_string(length) +
-                 " bytes, but the file has " + std::to_string(bytes.size() - begin) + " more only");
+    detail::fail("subfed: npy: the header should have " + std::to_string(length) +
+                 " bytes, but the file has only " + std::to_string(bytes.size() - begin) + " more");
   }
   detail::npy_header header(text.substr(begin, static_cast<std::size_t>(length)));
   const auto data = bytes.subspan(begin + static_cast<std::size_t>(length));
@@ -243,7 +243,7 @@ byte_tensor npy_view(Bytes&& file) {
           data.data()};
 }
 
-/// A tensor as a .npy file, version 1, little-endian and row-major whatever its strides are; the
+/// A tensor as a .npy file, version 1, little-endian and row-major whatever its strides; the
 /// elements begin at a multiple of 64. Bytes: a std::string or std::vector of a type of one byte.
 ///
 ///   const std::string body = npy_bytes<std::string>(w);

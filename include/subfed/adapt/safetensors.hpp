@@ -28,12 +28,12 @@ namespace subfed::inline v0 {
 
 namespace detail {
 
-/// No header is longer; the format's own reader has the same limit.
+/// The longest header; the format's own reader has the same limit.
 inline constexpr std::uint64_t safetensors_most_header = 100'000'000;
 
 struct safetensors_dtype {
   std::string_view name;
-  element_format format;  // of kind other where no type of ours is that
+  element_format format;  // of kind `other` where subfed has no such type
 };
 inline constexpr safetensors_dtype safetensors_dtypes[] = {
     {"F64", {number_kind::floating, 64}},         {"F32", {number_kind::floating, 32}},
@@ -48,7 +48,7 @@ inline constexpr safetensors_dtype safetensors_dtypes[] = {
     {"F6_E3M2", {number_kind::other, 6}},         {"F4", {number_kind::other, 4}},
 };
 
-/// What a dtype's name says; no bits for one that is not known.
+/// The meaning of a dtype's name; 0 bits for one that is not known.
 inline element_format safetensors_format(std::string_view name) noexcept {
   for (const auto& known : safetensors_dtypes) {
     if (known.name == name) return known.format;
@@ -62,8 +62,8 @@ inline std::string_view safetensors_name(element_format format) noexcept {
   return {};
 }
 
-/// Bytes of a dense tensor of elements of some bits; false when there are more than 2^63 - 1, or
-/// its last byte is not full.
+/// Bytes of a dense tensor of elements of a number of bits; false when there are more than
+/// 2^63 - 1, or when its last byte is incomplete.
 inline bool bytes_of_bits(std::span<const std::int64_t> extents, int bits,
                           std::int64_t& out) noexcept {
   if (bits % 8 == 0) return bytes_of(extents, bits / 8, out);
@@ -74,17 +74,17 @@ inline bool bytes_of_bits(std::span<const std::int64_t> extents, int bits,
 
 }  // namespace detail
 
-/// The tensors of a safetensors file that lies in memory (what NVFlare sends and Hugging Face
-/// stores), read in place.
+/// The tensors of a safetensors file in memory (what NVFlare sends and Hugging Face stores), read
+/// in place.
 ///
 ///   const safetensors_view file(bytes);
 ///   subfed::slice<float>(file["fc1.weight"], sub[weight], local);
 ///   mean.add(sub, file.tensors<float>(net), client.weight);
 ///
-/// A tensor lies where the file put it, which need not suit its type: see byte_tensor and
-/// aligned_copy(). One whose type subfed has not (FP8, FP4, complex numbers, what the format gets
-/// next), or of more than 8 dimensions, has bytes, a shape and a name of its type, can be written
-/// to another file, and is refused only when it is asked for as elements.
+/// A tensor is where the file put it, which may not be aligned for its type: see byte_tensor and
+/// aligned_copy(). A tensor of a type that subfed does not have (FP8, FP4, complex numbers, future
+/// types), or of more than 8 dimensions, has bytes, a shape and the name of its type, can be
+/// written to another file, and is refused only when it is requested as elements.
 class safetensors_view {
  public:
   struct entry {
@@ -93,19 +93,19 @@ class safetensors_view {
   };
   using text_pair = std::pair<std::string, std::string>;
 
-  /// Reads the header. The bytes are to outlive the view and the tensors it gives; a temporary
-  /// string or vector does not compile.
+  /// Reads the header. The bytes must outlive the view and its tensors; a temporary string or
+  /// vector does not compile.
   ///
   /// The format's rules are kept to the letter: the header is JSON of at most 100 MB that begins
-  /// with '{' and may end in spaces; no name comes twice; metadata is strings; offsets may come in
-  /// any order, but the tensors cover the bytes behind the header, all of them, once. Dimensions of
-  /// 0 and no dimensions are fine. Stricter than the format's own reader, a tensor's entry has
-  /// dtype, shape and data_offsets, and nothing else.
+  /// with '{' and may end in spaces; no name occurs twice; metadata is strings; offsets may be in
+  /// any order, but the tensors cover all bytes after the header exactly once. Dimensions of 0 and
+  /// rank 0 are fine. In one point it is stricter than the format's own reader: a tensor's entry
+  /// has dtype, shape and data_offsets, and nothing else.
   ///
-  /// Throws  error for bytes that are no safetensors file: too few, a header over 100 MB or longer
-  ///         than the file, bad JSON, a name that comes twice, a shape that does not fit its bytes
-  ///         (where the type is known), and bytes that belong to no tensor or to two. Each names
-  ///         the tensor.
+  /// Throws  error for bytes that are not a safetensors file: too few, a header over 100 MB or
+  ///         longer than the file, bad JSON, a name that occurs twice, a shape that does not fit
+  ///         its bytes (where the type is known), and bytes that belong to no tensor or to two.
+  ///         Each names the tensor.
   /// Cost    O(header log header); does not read the elements.
   template <detail::byte_range Bytes>
   requires(!std::same_as<std::remove_cvref_t<Bytes>, safetensors_view>) explicit safetensors_view(
@@ -129,9 +129,9 @@ class safetensors_view {
   }
 
   /// The tensors of a model, by their names, in its order: tensors<float>(net), or for a model of
-  /// mixed element types tensors<void>(net). Other tensors of the file are left alone.
+  /// mixed element types tensors<void>(net). Other tensors of the file are ignored.
   ///
-  /// Throws  error when one is not there, has another element type, or lies where T must not.
+  /// Throws  error when one is missing, has another element type, or is not aligned for T.
   template <class T>
   tensor_views<const T> tensors(const model& net) const {
     std::vector<tensor_view<const T>> out;
@@ -143,7 +143,7 @@ class safetensors_view {
   std::span<const text_pair> metadata() const noexcept { return metadata_; }
 
  private:
-  /// An entry with where its bytes are.
+  /// An entry with the position of its bytes.
   struct draft {
     std::string name;
     std::string dtype = {};
@@ -161,14 +161,14 @@ class safetensors_view {
     }
     const std::uint64_t length = detail::load_little<8>(file.data());
     if (length > detail::safetensors_most_header) {
-      detail::refuse_safetensors("the header is to have " + std::to_string(length) +
-                                 " bytes, the most is " +
+      detail::refuse_safetensors("the header should have " + std::to_string(length) +
+                                 " bytes, the maximum is " +
                                  std::to_string(detail::safetensors_most_header));
     }
     if (length > file.size() - before) {
-      detail::refuse_safetensors("the header is to have " + std::to_string(length) +
-                                 " bytes, but the file has " +
-                                 std::to_string(file.size() - before) + " more only");
+      detail::refuse_safetensors("the header should have " + std::to_string(length) +
+                                 " bytes, but the file has only " +
+                                 std::to_string(file.size() - before) + " more");
     }
     const auto header = file.subspan(before, static_cast<std::size_t>(length));
     const auto data = file.subspan(before + static_cast<std::size_t>(length));
@@ -187,7 +187,7 @@ class safetensors_view {
     for (std::size_t i = 1; i < by_name_.size(); ++i) {
       const std::string& name = entries_[by_name_[i]].name;
       if (name == entries_[by_name_[i - 1]].name) {
-        detail::refuse_safetensors("the tensor " + detail::quoted(name) + " comes twice", name);
+        detail::refuse_safetensors("the tensor " + detail::quoted(name) + " occurs twice", name);
       }
     }
   }
@@ -214,7 +214,7 @@ class safetensors_view {
         return;
       }
       if (std::exchange(has_metadata, true)) {
-        detail::refuse_safetensors("'__metadata__' comes twice");
+        detail::refuse_safetensors("'__metadata__' occurs twice");
       }
       json.object([&](std::string key) { metadata_.emplace_back(std::move(key), json.string()); });
     });
@@ -254,7 +254,7 @@ class safetensors_view {
   }
 
   static void check_size(const draft& d) {
-    if (d.format.bits == 0) return;  // a type of a newer format: nobody knows
+    if (d.format.bits == 0) return;  // a type of a newer format: unknown
     std::int64_t needed = 0;
     if (detail::bytes_of_bits(d.extents, d.format.bits, needed) && needed == d.end - d.begin) {
       return;
@@ -276,7 +276,7 @@ class safetensors_view {
     for (const draft& d : drafts) {
       if (d.begin != covered) {
         detail::refuse_safetensors("the tensor " + detail::quoted(d.name) + " begins at byte " +
-                                       std::to_string(d.begin) + ", the one before ends at " +
+                                       std::to_string(d.begin) + ", the previous one ends at " +
                                        std::to_string(covered),
                                    d.name);
       }
@@ -300,7 +300,7 @@ class safetensors_view {
   std::vector<text_pair> metadata_;
 };
 
-/// A tensor to write, with its name: {"fc1.weight", w}, or from another file as it is there:
+/// A tensor to write, with its name: {"fc1.weight", w}, or unchanged from another file:
 /// {"scale", file["scale"]}. Holds a view only, so a temporary that owns its elements does not
 /// compile.
 class named_view {
@@ -317,7 +317,7 @@ class named_view {
     extents_ = view_.extents;
     bits_ = view_.format.bits;
   }
-  /// The bytes of a tensor in a buffer, also of a type that subfed has not.
+  /// The bytes of a tensor in a buffer, also of a type that subfed does not have.
   named_view(std::string name, const byte_tensor& tensor)
       : name_(std::move(name)),
         dtype_(tensor.has_elements() ? std::string(detail::safetensors_name(tensor.format()))
@@ -340,7 +340,7 @@ class named_view {
   /// The format's name of the type.
   const std::string& dtype() const noexcept { return dtype_; }
   std::span<const std::int64_t> extents() const noexcept { return extents_; }
-  /// Of an element; 0 of a type that is not known.
+  /// Bits of an element; 0 for an unknown type.
   int bits() const noexcept { return bits_; }
   const detail::erased_view& view() const noexcept { return view_; }
 
@@ -390,10 +390,10 @@ inline std::string safetensors_header(std::span<const named_view* const> tensors
 ///   const auto body = write_safetensors<std::string>({{"fc1.weight", w1}, {"fc1.bias", b1}});
 ///
 /// Post    The file depends on names, shapes, elements and metadata alone, not on the order in
-///         which they are given: larger element types come first, then by name; so each tensor lies
-///         at a multiple of its element's size from the file's beginning (those of types that
-///         nobody knows come last). Metadata is sorted by key.
-/// Throws  error for a name or a key that comes twice, is '__metadata__' or is not UTF-8.
+///         which they are given. They are sorted by decreasing element size, then by name, so each
+///         tensor is at a multiple of its element's size from the file's beginning (those of
+///         unknown types come last). Metadata is sorted by key.
+/// Throws  error for a name or a key that occurs twice, is '__metadata__' or is not UTF-8.
 /// Cost    Reads and writes each element once.
 template <class Bytes = std::vector<std::byte>>
 Bytes write_safetensors(std::span<const named_view> tensors,

@@ -18,7 +18,7 @@ namespace subfed::inline v0 {
 
 namespace detail {
 
-/// What a flat sequence has to hold to be a tensor: numbers. A sequence of tensors is none.
+/// What a flat sequence must hold to be a tensor: numbers. A sequence of tensors does not match.
 template <class T>
 concept number = std::is_arithmetic_v<std::remove_cv_t<T>> || averageable<std::remove_cv_t<T>>;
 
@@ -32,7 +32,7 @@ concept sequence_of = std::convertible_to<decltype(std::data(std::declval<Sequen
 
 }  // namespace detail
 
-/// A bias vector, or a flat buffer of rank 1. For a buffer of more dimensions name its shape:
+/// A bias vector, or a flat buffer of rank 1. For a buffer of more dimensions give its shape:
 /// tensor_view<float>(weights.data(), {64, 20}).
 template <detail::number E, std::size_t Extent>
 struct view_traits<std::span<E, Extent>> {
@@ -44,7 +44,7 @@ struct view_traits<std::span<E, Extent>> {
   }
 };
 
-/// Not of std::vector<bool>, which has no bools in memory.
+/// Not for std::vector<bool>, which has no bools in memory.
 template <detail::number E, class Allocator>
 requires(!std::same_as<E, bool>) struct view_traits<std::vector<E, Allocator>> {
   using element_type = E;

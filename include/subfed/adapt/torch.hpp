@@ -31,8 +31,8 @@ concept torch_tensor = requires(const V& t) {
   fail("subfed: the torch tensor " + why);
 }
 
-/// What the elements are; of kind other for what no element type of ours is (complex, quantised).
-/// Asks for no type that some version of torch lacks, which would not link.
+/// The type of the elements; its kind is `other` for types that subfed does not have
+/// (complex, quantised). It uses no type that some version of torch lacks, which would not link.
 template <class V>
 element_format torch_format(const V& t) {
   const auto type = t.dtype();
@@ -48,7 +48,7 @@ element_format torch_format(const V& t) {
           static_cast<int>(type.itemsize() * 8)};
 }
 
-/// Throws unless the elements are T. at::Half and half are the same, at::BFloat16 and bfloat16 too.
+/// Throws unless the elements are T. at::Half matches half, at::BFloat16 matches bfloat16.
 template <class T, class V>
 void check_torch_type(const V& t) {
   static_assert(format_of<T>().kind != number_kind::other,
@@ -60,13 +60,14 @@ void check_torch_type(const V& t) {
                format_text(format_of<T>()));
 }
 
-/// Tells autograd that the elements are about to be written, as torch's own verbs do: a backward
-/// that has kept the old ones then ends with torch's error, not with a gradient of the new ones.
+/// Tells autograd that the elements are about to be written, as torch's own operations do: a
+/// backward pass that has kept the old ones then ends with torch's error, not with a gradient of
+/// the new ones.
 template <class V>
 void raise_torch_version(const V& t) {
   if constexpr (requires { t.unsafeGetTensorImpl()->bump_version(); }) {
     if constexpr (requires { t.is_inference(); }) {
-      if (t.is_inference()) return;  // has no version, and no backward
+      if (t.is_inference()) return;  // has no version, and no backward pass
     }
     t.unsafeGetTensorImpl()->bump_version();
   }
@@ -84,7 +85,7 @@ tensor_view<T> view_of_torch(const V& t) {
   }
   check_torch_type<std::remove_const_t<T>>(t);
   if (!std::is_const_v<T> && t.requires_grad()) {
-    refuse_torch("is to be written to, but requires gradients: pass its detach()");
+    refuse_torch("is a destination, but requires gradients: pass its detach()");
   }
   const auto rank = static_cast<std::size_t>(t.dim());
   const tensor_view<T> out(static_cast<T*>(t.data_ptr()),
@@ -96,16 +97,17 @@ tensor_view<T> view_of_torch(const V& t) {
 
 }  // namespace detail
 
-/// The element type of an at::Tensor is known at run time only, so name it: slice<float>(...).
+/// The element type of an at::Tensor is known only at run time, so name it: slice<float>(...).
 ///
-/// Post    A tensor that is given as a destination has a higher version, so that autograd's backward
-///         refuses what it kept of the old elements. It has that as soon as it is looked at as a
-///         destination: also when the call then refuses something else, and once only where a view
-///         is kept and written through again and again; so pass the tensors, not views of them.
-/// Throws  error for an undefined tensor, another element type than the one asked for, a tensor
+/// Post    The version of a tensor that is passed as a destination is raised, so that autograd's
+///         backward pass refuses what it kept of the old elements. This happens as soon as the
+///         tensor is viewed as a destination: also when the call then refuses something else, and
+///         only once when a view is kept and written through repeatedly. So pass the tensors, not
+///         views of them.
+/// Throws  error for an undefined tensor, another element type than the requested one, a tensor
 ///         that is not on the CPU, not strided (sparse, quantised, oneDNN), lazily conjugated or
 ///         negated, and for a destination that requires gradients: autograd would not see the
-///         write, so pass w.detach() in its place.
+///         write, so pass w.detach() instead.
 template <detail::torch_tensor V>
 struct view_traits<V> {
   using element_type = void;

@@ -18,8 +18,8 @@ namespace detail {
 
 /// An xtensor object whose elements are in memory at constant strides: xarray, xtensor,
 /// xtensor_fixed, xt::adapt, xt::view and xt::strided_view of these. Sums, broadcasts, generators
-/// and views through index lists (xt::keep, xt::index_view) have no data() or no strides() and are
-/// none.
+/// and views through index lists (xt::keep, xt::index_view) have no data() or no strides() and do
+/// not match.
 template <class M>
 concept xtensor_in_memory = requires(M& m) {
   { *std::begin(m.shape()) } -> std::convertible_to<std::int64_t>;
@@ -31,10 +31,9 @@ concept xtensor_in_memory = requires(M& m) {
   M::static_layout;
 };
 
-/// Deduces the expression that a view is of, a reference for a view of an lvalue: the first
-/// argument of xview<Expression, Slices...> and of xstrided_view<Expression, Shape, layout,
-/// Storage>. void where it is no view. (Template arguments, for xtensor keeps the names of them
-/// private.)
+/// Deduces the expression under a view, a reference for a view of an lvalue: the first argument of
+/// xview<Expression, Slices...> and of xstrided_view<Expression, Shape, layout, Storage>. void
+/// where it is not a view. (From template arguments, because xtensor keeps their names private.)
 template <class Layout>
 struct viewed_expression {
   template <class T>
@@ -49,8 +48,8 @@ struct viewed_expression {
   static of<void> deduce(const void*);
 };
 
-/// Whether the elements end with the object. True where xtensor's types do not tell (an xt::adapt
-/// of a bare pointer may own it).
+/// Whether the object owns the elements. True where xtensor's types do not tell (an xt::adapt of a
+/// bare pointer may own it).
 template <class M>
 constexpr bool xtensor_owns() {
   if constexpr (requires { typename M::container_closure_type; }) {

@@ -35,7 +35,7 @@ namespace subfed::inline v0 {
 /// Numerics  Sums in double in the order of the calls, one rounding to T. Sums and weights are
 ///           multiplied by a power of two where they are very large or small, so that finite values
 ///           have a finite mean.
-/// Cost      16 bytes a parameter.
+/// Cost      16 bytes per parameter.
 template <averageable T>
 class element_weighted_average {
  public:
@@ -51,7 +51,7 @@ class element_weighted_average {
   /// Shapes  Tensor t and its weights are sub.extents(tensor_id(t)); any strides. Of a local tensor
   ///         neither is read.
   /// Throws  error for another model, wrong shapes, a weight that is negative or not finite, or one
-  ///         that lies too far from the others to be added up with them; the state is then as it was.
+  ///         that is too far from the others to be added to them; the state is then unchanged.
   void add(const submodel& sub, const tensor_views<const T>& tensors,
            const tensor_views<const double>& weights) {
     const detail::float_mode mode;
@@ -146,7 +146,7 @@ class element_weighted_average {
   }
 
  private:
-  /// Takes the product of a weight and a value into the range of a tensor's products.
+  /// Extends the range of a tensor's products by the product of a weight and a value.
   void include(detail::product_range& range, const submodel& sub, std::size_t t, std::int64_t at,
                double weight, double x) const {
     if (!(weight > 0)) return;

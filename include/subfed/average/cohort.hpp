@@ -38,7 +38,7 @@ struct update {
 
 namespace detail {
 
-/// What average_model gives a value.
+/// The elements to which average_model gives a value.
 template <class U>
 held_elements held_by_members(const model& net, const std::vector<member<U>>& members,
                               const average_options& options) {
@@ -110,27 +110,28 @@ average_report average_updates(const model& net, std::span<const update<U>> upda
 
 }  // namespace detail
 
-/// Averages every global parameter over just the clients that hold it, [Rolex, Eq. 10], as
-/// selective_average does, with all updates at hand: average_cohort<float>(net, updates, globals).
-/// T void: tensors of mixed types.
+/// Averages every global parameter over exactly the clients that hold it, [Rolex, Eq. 10], as
+/// selective_average does, but with all updates at hand:
+/// average_cohort<float>(net, updates, globals). T void: tensors of mixed types.
 ///
-/// Shapes    Tensor t of an update is sub.extents(tensor_id(t)), global tensor t as the model has it;
-///           any strides. Of a tensor that stays with the client (role::local) an update may have any
-///           view, also an empty one, which is never read.
+/// Shapes    Tensor t of an update is sub.extents(tensor_id(t)), global tensor t is as in the
+///           model; any strides. Of a tensor that stays with the client (role::local) an update may
+///           have any view, even an empty one; it is never read.
 /// Post      Elements that no client holds with a positive weight keep their bits, and so do local
 ///           tensors.
 /// Throws    error for whatever selective_average::add and finish refuse; nothing has been written
 ///           then. Without updates, or where all are left out, everything keeps its bits.
 /// Numerics  Each element's sum and weight are doubles, added in the order of the clients' numbers
-///           (origin().client) and rounded to T once. Updates with one number are taken by round,
-///           weight, nodes and, where all of those are equal, by the bits of their elements; of
-///           repeated ones under options.round the first in this order is taken. So the bits
-///           depend neither on the order in which updates arrived nor on the executor. What a double
-///           is too small or too large for on the way is averaged in wider numbers: the mean of finite
-///           values is finite, for any weights. The mode of the processor's arithmetic (rounding,
-///           denormal numbers) does not show.
-/// Cost      Reads each element of the updates once (twice with non_finite::refuse and skip_client),
-///           writes each held global element once. No memory by the size of the model.
+///           (origin().client) and rounded to T once. Updates with the same number are ordered by
+///           round, weight, nodes and, where all of those are equal, by the bits of their elements;
+///           of repeated ones under options.round the first in this order is taken. So the bits
+///           depend neither on the order of arrival nor on the executor. Where intermediate results
+///           would leave the range of double, wider numbers are used: the mean of finite values is
+///           finite, for any weights. The mode of the processor's arithmetic (rounding, denormal
+///           numbers) has no effect.
+/// Cost      Reads each element of the updates once (twice with non_finite::refuse and
+///           skip_client), writes each held global element once. No memory that grows with the size
+///           of the model.
 template <class T, executor Executor = serial>
 requires(averageable<T> || std::is_void_v<T>) average_report
     average_cohort(const model& net, std::span<const std::type_identity_t<update<T>>> updates,
@@ -139,11 +140,11 @@ requires(averageable<T> || std::is_void_v<T>) average_report
   return detail::average_updates<T, T>(net, updates, globals, nullptr, options, run_by);
 }
 
-/// The same of updates with another element type than the global tensors':
+/// The same for updates with another element type than the global tensors':
 /// average_cohort<float, half>(net, updates, globals). U void: clients may differ.
 ///
-/// Throws    error, also for a tensor of integers on one side that is none, or (but for deltas) of
-///           others, on the other.
+/// Throws    error as above, and for a tensor of integers that on the other side is not one, or
+///           (except for deltas) has another integer type.
 /// Numerics  Elements are converted to double, exactly. Results that are too large for T become
 ///           infinite and are counted; non_finite::refuse refuses them (at the cost of averaging
 ///           twice where the types or the options allow such results).

@@ -19,13 +19,14 @@
 
 namespace subfed::inline v0 {
 
-/// One bit for each element of each tensor: somebody held it, and it has a new value. What nobody
-/// held, only with weight 0, or only as a value that was left out, is not. Asked of an average:
+/// One bit for each element of each tensor: set when somebody held it and it has a new value. It is
+/// not set for what nobody held, or for what was held only with weight 0 or only as a value that
+/// was left out. An average returns it:
 ///
 ///   held_elements held = mean.held();
 ///   average_cohort<float>(net, updates, globals, held, options);
 ///
-/// Cost  One bit an element.
+/// Cost  One bit per element.
 class held_elements {
  public:
   /// Of no model.
@@ -38,7 +39,7 @@ class held_elements {
       bits_.push_back({elements, std::vector<std::uint64_t>((elements + 63) / 64, 0)});
     }
   }
-  /// What at least one of the submodels holds, but for nodes that do not take part.
+  /// What at least one of the submodels holds, except nodes that do not take part.
   ///
   /// Throws  error for a submodel of another model.
   held_elements(const model& net, std::span<const submodel> subs) : held_elements(net) {
@@ -84,7 +85,7 @@ class held_elements {
     return n;
   }
 
-  /// Element number i, row-major, is bit i % 64 of word i / 64; bits behind the last element are 0.
+  /// Element number i, row-major, is bit i % 64 of word i / 64; bits after the last element are 0.
   std::span<const std::uint64_t> words(tensor_id tensor) const { return at(tensor).words; }
 
   friend bool operator==(const held_elements&, const held_elements&) = default;

@@ -18,7 +18,7 @@ namespace subfed::inline v0 {
 enum class divisor {
   holders,  ///< the weights of the clients that hold the element [Rolex, Eq. 10]
   cohort,   ///< the weights of all clients of the cohort [Cheng, Alg. 1]; a client that does not
-            ///< hold the element counts as one that left it as it was
+            ///< hold the element counts as one that left it unchanged
 };
 
 /// What the clients' tensors contain.
@@ -35,30 +35,31 @@ enum class non_finite {
   skip_element,  ///< the element is treated as not held by that client, and counted
 };
 
-/// What becomes of integers and booleans (step counters of batch norm, masks), which are never
-/// averaged and never pass through floating point, and of counters (role::counter) of any type. Weights
-/// only say who takes part, by being over 0; divisor and step do not touch them.
+/// What happens to integers and booleans (step counters of batch norm, masks), which are never
+/// averaged and never pass through floating point, and to counters (role::counter) of any type. All
+/// that matters of a weight is whether it is over 0; divisor and step do not affect them.
 ///
-/// Of deltas the largest, or their sum, is added to the old value: deltas 3 and 5 make 105 or 108 of
-/// 100. Their integer type may be another than the global tensor's, as signed ones may be needed for
-/// an unsigned counter. Integers that do not fit their type are an error, before anything is written.
-/// Counters in floating point are merged in double, in the order of the sums, and rounded once; one
-/// that is too large is counted in average_report::overflowed. Kept ones are not looked at.
+/// The largest delta, or the sum of the deltas, is added to the old value: deltas 3 and 5 turn 100
+/// into 105 or 108. Deltas may have another integer type than the global tensor, as signed ones may
+/// be needed for an unsigned counter. Integers that do not fit their type are an error, before
+/// anything is written. Counters in floating point are merged in double, in the order of the sums,
+/// and rounded once; one that is too large is counted in average_report::overflowed. Under `keep`
+/// the updates' values are not read.
 enum class integer_rule {
   keep,  ///< the server's value stays
   max,   ///< the largest value of the holders; a NaN that takes part stays one
   sum,   ///< the sum over the holders
 };
 
-/// What becomes of an update whose submodel was drawn for another round than options.round.
+/// What happens to an update whose submodel was drawn for another round than options.round.
 enum class late_update {
   refuse,  ///< error that names the client; nothing changes
   skip,    ///< it is left out, counted and listed
-  weigh,   ///< one of an earlier round takes part with its weight times late_weight(rounds passed),
-           ///< as in buffered asynchronous rounds; one of a later round is left out
+  weigh,  ///< an update of an earlier round counts with its weight times late_weight(rounds passed),
+          ///< as in buffered asynchronous rounds; one of a later round is left out
 };
 
-/// What becomes of another update of a client for one round, under options.round.
+/// What happens to a second update of a client for the same round, under options.round.
 enum class repeated_update {
   refuse,  ///< error that names the client; nothing changes
   skip,    ///< it is left out, counted and listed
@@ -67,23 +68,24 @@ enum class repeated_update {
 struct average_options {
   divisor divide_by = divisor::holders;
   subfed::content content = content::parameters;
-  /// Server step size alpha: new = old + step (average - old), or old + step average for deltas. Of
-  /// parameters; statistics take the average itself, as a step over 1 makes a variance negative.
+  /// Server step size alpha: new = old + step (average - old), or old + step average for deltas.
+  /// For parameters only; statistics take the average itself, because a step over 1 can make a
+  /// variance negative.
   double step = 1;
   non_finite on_non_finite = non_finite::propagate;
   integer_rule integers = integer_rule::keep;
-  /// When set, an update is taken once for each client and round, and only of this round but for
-  /// late_update::weigh; on_late and on_repeated say what becomes of the others. A client whose update
-  /// was left out for its values may send another. When not set, who reports when and how often is the
-  /// caller's business.
+  /// When set, one update is taken for each client and round, and only updates of this round
+  /// (except with late_update::weigh); on_late and on_repeated say what happens to the others. A
+  /// client whose update was left out for its values may send another. When not set, the caller
+  /// decides who reports when and how often.
   ///
-  /// An update is averaged into the nodes of the submodel that is given with it, so that has to be the
+  /// An update is averaged into the nodes of the submodel that is passed with it. That must be the
   /// one that was sent to the client, with the round in its origin(): one drawn again with the
-  /// server's own round has other nodes, and nothing in the numbers shows it.
+  /// server's own round has other nodes, and nothing in the numbers reveals it.
   std::optional<std::uint64_t> round = {};
   late_update on_late = late_update::refuse;
   repeated_update on_repeated = repeated_update::refuse;
-  /// For late_update::weigh: what the weight of an update is multiplied by when so many rounds have
+  /// For late_update::weigh: the factor for the weight of an update when that many rounds have
   /// passed since its own; finite and not negative.
   double (*late_weight)(std::uint64_t rounds_passed) = nullptr;
 
@@ -94,18 +96,18 @@ enum class fate {
   taken,       ///< it is part of the average, with a weight that may be 0
   late,        ///< of an earlier round than options.round
   early,       ///< of a later one
-  repeated,    ///< another one of its client and round has been taken
+  repeated,    ///< another update of its client and round has been taken
   non_finite,  ///< left out by non_finite::skip_client
 };
 
-/// What became of an update. As a condition: whether it was taken.
+/// What happened to an update. As a condition: whether it was taken.
 ///
 ///   if (const auto outcome = mean.add(sub, tensors, weight); !outcome) ask_again(outcome.client);
 struct update_outcome {
   subfed::fate fate = subfed::fate::taken;
   std::uint64_t client = 0;           ///< of the submodel's origin()
   std::uint64_t round = 0;            ///< of the submodel's origin()
-  double weight = 0;                  ///< with which it takes part; 0: it holds nothing
+  double weight = 0;                  ///< with which it counts; 0: it holds nothing
   std::int64_t skipped_elements = 0;  ///< left out by non_finite::skip_element; see add()
   std::string tensor = {};            ///< with the first value that is not finite; "": none
   std::int64_t element = -1;          ///< of that tensor: its row-major global number
@@ -125,10 +127,10 @@ struct average_report {
   std::int64_t held = 0;              ///< global elements that were written
   std::int64_t unheld = 0;            ///< global elements that nobody held: their bits stay
   std::int64_t kept = 0;  ///< integers and counters under integer_rule::keep, and local tensors
-  std::int64_t overflowed = 0;  ///< results of finite values that became infinite, as they are
+  std::int64_t overflowed = 0;  ///< results of finite values that became infinite, being
                                 ///< beyond the largest number of the global tensor's type
-  /// Updates that were left out, in the order in which they were looked at: the first `most_listed`.
-  /// The counts above are of all.
+  /// The first `most_listed` updates that were left out, in the order in which they were checked.
+  /// The counts above include all.
   std::vector<update_outcome> left_out = {};
 
   static constexpr std::size_t most_listed = 1024;
@@ -146,24 +148,23 @@ inline void check_weight(double weight, const std::string& client, error_subject
        std::move(about));
 }
 
-/// Finite weights whose sum is not would divide infinity by infinity.
+/// Finite weights whose sum is infinite would divide infinity by infinity.
 inline void check_total_weight(double total) {
   if (is_finite_double(total)) return;
-  fail("subfed: average: the weights of the cohort add up to more than a double holds");
+  fail("subfed: average: the weights of the cohort add up to more than a double can hold");
 }
 
 inline void check_options(const average_options& options) {
   if (!is_finite_double(options.step)) fail("subfed: average: the step is not finite");
   const bool weighs = options.on_late == late_update::weigh;
   if (weighs != (options.late_weight != nullptr)) {
-    fail(weighs
-             ? "subfed: average: late updates are to be weighed, but no late_weight is given"
-             : "subfed: average: a late_weight is given, but late updates are not to be weighed");
+    fail(weighs ? "subfed: average: on_late is weigh, but no late_weight is given"
+                : "subfed: average: a late_weight is given, but on_late is not weigh");
   }
   const bool by_round =
       options.on_late != late_update::refuse || options.on_repeated != repeated_update::refuse;
   if (by_round && !options.round) {
-    fail("subfed: average: late or repeated updates are to be told, but no round is given");
+    fail("subfed: average: on_late or on_repeated is set, but no round is given");
   }
 }
 

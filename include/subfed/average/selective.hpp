@@ -38,27 +38,27 @@
 
 namespace subfed::inline v0 {
 
-/// Averages every global parameter over just the clients that hold it, [Rolex, Eq. 10]:
+/// Averages every global parameter over exactly the clients that hold it, [Rolex, Eq. 10]:
 ///
 ///   theta[k] = sum over the clients m that hold k of p_m theta_m[k]  /  sum of their p_m
 ///
-/// and leaves a parameter that nobody holds, or only with weight 0, as it is, bit for bit; so it does
-/// with tensors that stay with their clients (role::local). Statistics are averaged as they are:
+/// A parameter that nobody holds, or that is held only with weight 0, keeps its bits, and so do
+/// tensors that stay with their clients (role::local). Statistics are averaged as they are:
 /// options.step is for parameters. Updates come one by one and are not kept; averages of parts of a
-/// cohort merge. When all updates are at hand, average_cohort() is faster and needs no memory.
+/// cohort can be merged. When all updates are at hand, average_cohort() is faster and needs no
+/// memory.
 ///
 /// The state is an additive monoid: add() and merge() commute up to rounding, a new object is zero.
 ///
 /// Numerics  Sums and weights are doubles, in the order of the calls; one rounding to T at the end.
-///           Sums are multiplied by a power of two where weights or values are very large or small, so
-///           that finite values have a finite mean.
-///           The same calls in the same order give the same bits everywhere. For T float, half or
-///           bfloat16 the order shows only where an element's sum is inexact in 53 bits, and then
-///           nearly never after the final rounding.
-/// Cost      8 bytes a parameter, and one submodel for each different set of nodes, or 8 bytes more a
-///           parameter where that is less (has_dense_weights) or where elements are left out: at most
-///           16 bytes a parameter, whatever clients send. Every addition goes through the sums
-///           of what the client holds, so that more bytes move than in average_cohort.
+///           Sums are multiplied by a power of two where weights or values are very large or small,
+///           so that finite values have a finite mean. The same calls in the same order give the
+///           same bits everywhere. For T float, half or bfloat16 the order matters only where an
+///           element's sum is inexact in 53 bits, and then almost never after the final rounding.
+/// Cost      8 bytes per parameter, and one submodel for each different set of nodes, or 8 bytes
+///           more per parameter where that is less (has_dense_weights) or where elements are left
+///           out: at most 16 bytes per parameter, whatever clients send. Every addition reads and
+///           writes the sums of what the client holds, so more bytes move than in average_cohort.
 template <class T>
 requires(averageable<T> || std::is_void_v<T>) class selective_average {
  public:
@@ -73,12 +73,12 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
   /// floating-point types may differ from T and from update to update.
   ///
   /// Shapes  tensor t is sub.extents(tensor_id(t)); any strides. Of a tensor that stays with the
-  ///         client (role::local) any view is taken, also an empty one, and never read.
+  ///         client (role::local) any view is accepted, even an empty one; it is never read.
   /// Returns what became of the update, with its own number of left-out elements.
   /// Throws  error for a negative or non-finite weight or sum of weights, another model, a wrong
-  ///         number or shape of tensors, a non-finite value under non_finite::refuse, and another round
-  ///         or a second update under options.round unless on_late and on_repeated say otherwise. The
-  ///         state is then as it was (refusals by round are counted).
+  ///         number or shape of tensors, a non-finite value under non_finite::refuse, and another
+  ///         round or a second update under options.round unless on_late and on_repeated say
+  ///         otherwise. The state is then unchanged (except that refusals by round are counted).
   /// Cost    Reads the update once (doubles twice, and all types with refuse, skip_client and
   ///         skip_element), reads and writes its sums. O(log n) after n updates under options.round.
   template <class U>
@@ -104,7 +104,7 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
       return outcome;
     }
     if (!detail::admits(sub, tensors, options_, outcome)) {
-      detail::leave_out(report_, outcome);  // not seen: it may send a better one
+      detail::leave_out(report_, outcome);  // not marked as seen: the client may send a better one
       return outcome;
     }
     weight = outcome.weight;
@@ -137,11 +137,11 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
     return add<T>(sub, tensor_views<const T>(tensors), weight);
   }
 
-  /// Takes in everything that another average of the same model has added.
+  /// Adds everything that another average of the same model has added.
   ///
   /// Throws  error when the models, the options or the integer types of a tensor differ, when the
-  ///         weights add up to infinity or products lie too far apart, or when both have the same
-  ///         client under options.round. The state is then as it was.
+  ///         weights add up to infinity or products are too far apart, or when both have the same
+  ///         client under options.round. The state is then unchanged.
   void merge(const selective_average& other) {
     const detail::float_mode mode;
     if (!(other.model_ == model_)) {
@@ -171,7 +171,7 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
       if (ranges.back().choose()) continue;
       const std::string& name = model_.tensors()[t].name;
       detail::fail("subfed: average: the products of weights and values of tensor '" + name +
-                       "' lie too far apart in the averages to merge to be added",
+                       "' are too far apart in the averages to merge to be added",
                    {.tensor = name});
     }
     for (std::size_t t = 0; t < state_.size(); ++t) {
@@ -202,11 +202,11 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
     detail::add_counts(report_, other.report_);
   }
 
-  /// Writes the average into the global tensors. The state stays: more may be added, and finish()
-  /// called again.
+  /// Writes the average into the global tensors. The state is kept: more updates may be added, and
+  /// finish() called again.
   ///
-  /// Shapes  tensor t is the model's extents of it; any strides.
-  /// Post    Elements without a holder have the bits that they had; without any update that is all.
+  /// Shapes  tensor t has the model's extents; any strides.
+  /// Post    Elements without a holder keep their bits; without any update, all do.
   /// Throws  error for a wrong number or shape, or several indices for one element; nothing has
   ///         been written then.
   /// Cost    Reads each sum once, writes each held element once.
@@ -255,7 +255,7 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
     return out;
   }
 
-  /// Forgets all updates; the memory for the sums stays, for the next round.
+  /// Forgets all updates; the memory for the sums is kept for the next round.
   void clear() {
     for (detail::tensor_sums& own : state_) own.clear();
     holders_ = {};
@@ -265,18 +265,18 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
     report_ = {};
   }
 
-  /// Weights are kept for every parameter (8 bytes each) instead of the submodels' runs: from the
-  /// update on with which the runs of different submodels would take more than that. Submodels that
-  /// are alike, as those of rolling and static, take no more memory however many clients have them.
-  /// A tensor of which an update has left elements out (non_finite::skip_element) has such weights
-  /// from then on, be it alone.
+  /// Whether weights are kept for every parameter (8 bytes each) instead of the submodels' runs.
+  /// That begins with the update with which the runs of different submodels would take more. Equal
+  /// submodels, as those of rolling and static, take no more memory however many clients have them.
+  /// A single tensor has such weights from the first update of which elements were left out
+  /// (non_finite::skip_element).
   bool has_dense_weights() const noexcept { return dense_; }
 
-  /// What has been added so far; held and unheld are counted by finish().
+  /// What has been added so far; finish() counts held and unheld.
   const average_report& report() const noexcept { return report_; }
 
  private:
-  /// Nothing for a typed view of numbers that are averaged: they go with all others.
+  /// Nothing for a typed view of numbers that are averaged: they are compatible with all others.
   template <class V>
   static std::optional<element_format> format_of(const tensor_view<V>& view) {
     if constexpr (std::is_void_v<V>) {
@@ -304,7 +304,7 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
     refuse(detail::format_text(*expected) + " as in earlier updates");
   }
 
-  /// Where the products of each tensor's sums lie when an update is among them.
+  /// The range of the products in each tensor's sums, with an update included.
   ///
   /// Throws  error when a double cannot hold their sum.
   template <class U>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// Bytes down and up of a client in a round.
+/// Bytes that a client receives and sends in a round.
 #pragma once
 
 #include <subfed/cost/detail/counts.hpp>
@@ -13,8 +13,8 @@
 
 namespace subfed::inline v0 {
 
-/// Whether the nodes that a client holds travel: not at all, since server and client derive them
-/// alike; with the tensors to the client; or there and back.
+/// Whether the lists of nodes that a client holds travel: not at all, since server and client
+/// derive the same ones; with the tensors to the client; or both ways.
 enum class index_lists { derived, sent_down, sent_both_ways };
 
 struct traffic_options {
@@ -32,9 +32,9 @@ struct traffic_bytes {
   friend bool operator==(const traffic_bytes&, const traffic_bytes&) = default;
 };
 
-/// Bytes of one client in one round: all its tensors but the local ones in each direction, and where
-/// lists are sent an integer for each node held of each group that a scheme cuts. Framing and
-/// compression are not counted, nor the first values of local tensors.
+/// Bytes of one client in one round: all its tensors except local ones in each direction; where
+/// lists are sent, also an integer for each held node of each group that a scheme cuts. Framing,
+/// compression and the initial values of local tensors are not counted.
 ///
 /// Throws  error when tensor_element_bytes is not as long as the model, or for a negative size.
 inline traffic_bytes traffic(const submodel& part, const traffic_options& options = {}) {

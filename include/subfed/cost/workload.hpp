@@ -16,28 +16,28 @@
 
 namespace subfed::inline v0 {
 
-/// What one operation of each kind counts. The default counts multiply-adds: each weight of a
-/// convolution or linear layer once a position, each product of an attention once, nothing else.
+/// The cost of one operation of each kind. The default counts multiply-adds: each weight of a
+/// convolution or linear layer once per position, each product of an attention once, nothing else.
 struct cost_rule {
-  std::int64_t convolution = 1;    ///< a weight at a position
-  std::int64_t linear = 1;         ///< a weight at a position
-  std::int64_t bias = 0;           ///< an element at a position
-  std::int64_t attention = 1;      ///< a product of two elements
-  std::int64_t normalization = 0;  ///< an input element
-  std::int64_t pooling = 0;        ///< an input element
+  std::int64_t convolution = 1;    ///< per weight and position
+  std::int64_t linear = 1;         ///< per weight and position
+  std::int64_t bias = 0;           ///< per element and position
+  std::int64_t attention = 1;      ///< per product of two elements
+  std::int64_t normalization = 0;  ///< per input element
+  std::int64_t pooling = 0;        ///< per input element
   std::int64_t elementwise = 0;    ///< an element
 
   static constexpr cost_rule multiply_adds() { return {}; }
-  /// [Rolex, Table 7]: convolutions one a multiply-add, batch norm 4 an input element, linear layers
-  /// 2 in out without their bias.
+  /// [Rolex, Table 7]: one per multiply-add of a convolution, 4 per input element of batch norm, 2
+  /// in out for linear layers without their bias.
   static constexpr cost_rule rolex() {
     cost_rule rule;
     rule.linear = 2;
     rule.normalization = 4;
     return rule;
   }
-  /// [FedDrop, Tables 6-9]: weights and biases once a position, pooling one an input element, state
-  /// updates of a recurrent layer one an element.
+  /// [FedDrop, Tables 6-9]: weights and biases once per position, one per input element of pooling,
+  /// one per element for state updates of a recurrent layer.
   static constexpr cost_rule feddrop_tables() {
     cost_rule rule;
     rule.bias = 1;
@@ -55,9 +55,9 @@ struct cost_rule {
   }
 };
 
-/// The operations of one forward pass of one sample. A model knows its tensors but not how large
-/// images or texts are, so each operation is listed with its positions: how often its tensor or
-/// dimension is used.
+/// The operations of one forward pass of one sample. A model does not know the size of images or
+/// texts, so each operation is listed with its positions: how often its tensor or dimension is
+/// used.
 ///
 ///   workload work(net);
 ///   work.convolution(conv1, 28 * 28).pooling(c1, 28 * 28).linear(fc);
@@ -77,7 +77,7 @@ class workload {
 
   struct operation {
     workload::kind kind;
-    std::vector<dimension> elements;  ///< of the weight, or what is worked on
+    std::vector<dimension> elements;  ///< of the weight, or of the input
     std::vector<dimension> bias;      ///< empty when there is none
     std::int64_t positions;
     std::int64_t bias_positions;
@@ -89,7 +89,7 @@ class workload {
   workload& convolution(const weight_and_bias& layer, std::int64_t positions) {
     return add(kind::convolution, layer, positions);
   }
-  /// Each weight is used once an input place, each bias once an output place.
+  /// Each weight is used once per input place, each bias once per output place.
   workload& transposed_convolution(const weight_and_bias& layer, std::int64_t input_positions,
                                    std::int64_t output_positions) {
     return add(kind::transposed_convolution, layer, input_positions, output_positions);
@@ -99,7 +99,7 @@ class workload {
   workload& linear(const weight_and_bias& layer, std::int64_t positions = 1) {
     return add(kind::linear, layer, positions);
   }
-  /// Scores or weighted values of an attention: `heads` elements (of all query heads in a row) for
+  /// Scores or weighted values of an attention: `heads` elements (of all query heads together) for
   /// each of `pairs` of a query and a key. Scores and values are two of these.
   workload& attention(const dimension& heads, std::int64_t pairs) {
     return add({kind::attention, {heads}, {}, pairs, 0});
@@ -111,14 +111,14 @@ class workload {
   workload& pooling(const dimension& channels, std::int64_t positions) {
     return add({kind::pooling, {channels}, {}, positions, 0});
   }
-  /// Activations, residual adds, state updates of a recurrent layer.
+  /// Activations, residual additions, state updates of a recurrent layer.
   workload& elementwise(const dimension& elements, std::int64_t positions = 1) {
     return add({kind::elementwise, {elements}, {}, positions, 0});
   }
 
   std::span<const operation> operations() const noexcept { return operations_; }
 
-  /// Operations of one sample by a rule, each operation alone.
+  /// Operations of one sample by a rule, one number per operation.
   ///
   /// Throws  error for a submodel of another model, or a rule that counts a negative number.
   std::vector<std::int64_t> counts(const submodel& part, const cost_rule& rule = {}) const {
@@ -143,8 +143,8 @@ class workload {
   }
 
   /// Elements that convolutions and linear layers write for one sample: what training keeps for the
-  /// backward pass by the count of [FedDrop, Table 4]. It
-  /// needs the output positions, so transposed convolutions are not counted.
+  /// backward pass, by the count of [FedDrop, Table 4]. It needs the output positions, so
+  /// transposed convolutions are not counted.
   ///
   /// Throws  error for a submodel of another model.
   std::int64_t features(const submodel& part) const {

@@ -12,16 +12,16 @@
 
 namespace subfed::inline v0 {
 
-/// A coverage for each of some classes of clients, and one for all of them.
+/// A coverage for each class of clients, and one for all clients.
 ///
-/// Cost  Twice that of coverage, and O(nodes) a class at the end of a round.
+/// Cost  Twice that of coverage, and O(nodes) per class at the end of a round.
 class coverage_by_class {
  public:
   /// Throws  error when times < 1.
   coverage_by_class(model net, std::size_t classes, std::int64_t times = 1)
       : all_(std::move(net), times), classes_(classes, all_) {}
 
-  /// Counts a client of the round that is going on, of a class numbered from 0.
+  /// Counts a client of the current round, of a class numbered from 0.
   ///
   /// Throws  error when there is no such class or the submodel is of another model.
   void record(const submodel& sub, std::size_t client_class) {
@@ -36,7 +36,7 @@ class coverage_by_class {
 
   /// As coverage::append, class by class.
   ///
-  /// Throws  error for another number of classes too.
+  /// Throws  also error for another number of classes.
   void append(const coverage_by_class& later) {
     check_like(later);
     all_.append(later.all_);
@@ -44,7 +44,7 @@ class coverage_by_class {
   }
   /// As coverage::merge, class by class.
   ///
-  /// Throws  error for another number of classes too.
+  /// Throws  also error for another number of classes.
   void merge(const coverage_by_class& shard) {
     check_like(shard);
     all_.merge(shard.all_);
@@ -69,7 +69,7 @@ class coverage_by_class {
   }
   void check_like(const coverage_by_class& other) const {
     if (other.classes_.size() == classes_.size()) return;
-    detail::fail("subfed: coverage: what is to be joined has " +
+    detail::fail("subfed: coverage: the coverage to join has " +
                  std::to_string(other.classes_.size()) + " classes, expected " +
                  std::to_string(classes_.size()));
   }

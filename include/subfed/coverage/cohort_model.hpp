@@ -30,7 +30,7 @@ struct capacity_class {
 struct capacity_mix {
   std::vector<capacity_class> classes = {{}};
 
-  /// As many clients of each of 1, 1/2, 1/4, 1/8, 1/16. [Rolex, Sec. 4]
+  /// Equal numbers of clients of 1, 1/2, 1/4, 1/8 and 1/16. [Rolex, Sec. 4]
   static capacity_mix uniform() {
     return {{{capacity::ratio(1, 1), 1},
              {capacity::ratio(1, 2), 1},
@@ -61,21 +61,21 @@ struct capacity_mix {
   }
 };
 
-/// Whether a client keeps its capacity for the whole run, or draws another in every round.
+/// Whether a client keeps its capacity for the whole run, or draws a new one in every round.
 enum class capacity_assignment { fixed, redrawn };
 
 struct cohort_options {
   std::int64_t clients = 100;
-  /// Share of the clients that is asked each round: of N clients, N times that, rounded.
+  /// Share of the clients that is asked each round: N times this of N clients, rounded.
   double participation = 0.1;
   /// Rounds in a row for which the same clients are asked; FedDrop asks each cohort twice, so that
   /// the keep probabilities of one round are used in the next. [FedDrop, F.5]
   std::int64_t cohort_rounds = 1;
   capacity_mix mix = {};
-  /// fixed: the classes get shares of the clients that are exact but for rounding, dealt out at
-  /// random. redrawn: every client draws its class in every round.
+  /// fixed: the classes get exact shares of the clients (up to rounding), assigned at random.
+  /// redrawn: every client draws its class in every round.
   capacity_assignment capacities = capacity_assignment::fixed;
-  /// Probability that a client that is asked does not answer, each on its own.
+  /// Probability that a client that is asked does not answer, independently of the others.
   double dropout = 0;
   std::uint64_t seed = 0;
 };
@@ -95,7 +95,7 @@ struct cohort_member {
 ///           through comparisons of doubles.
 class cohort_model {
  public:
-  /// Throws  error for options that cannot be meant; it names the option.
+  /// Throws  error for impossible options; it names the option.
   explicit cohort_model(cohort_options options) : options_(std::move(options)) {
     constexpr std::int64_t most_clients = std::int64_t{1} << 31;
     if (options_.clients < 1 || options_.clients > most_clients) {
@@ -177,7 +177,7 @@ class cohort_model {
       for (std::uint64_t client = 0; client < all; ++client) add(client);
       return out;
     }
-    // Floyd's sampling: of 0 .. j, one that is not there yet, or j itself.
+    // Floyd's sampling: one of 0 .. j that has not been chosen yet, or j itself.
     const std::uint64_t drawn = round / static_cast<std::uint64_t>(options_.cohort_rounds);
     random_stream stream(options_.seed, drawn, 0, "subfed cohort members");
     std::set<std::uint64_t> chosen;
@@ -192,7 +192,8 @@ class cohort_model {
   void settle_shares() {
     double sum = 0;
     for (const capacity_class& c : options_.mix.classes) {
-      // NaN and infinity fail the second comparison, under -ffast-math by the bits.
+      // NaN and infinity fail the second comparison; under -ffast-math they are detected by the
+      // bits.
       if (c.share == 0 || !detail::in_unit_interval(c.share / 1e9)) {
         detail::fail("subfed: cohort_model: the share of capacity " +
                      detail::text(c.capacity.value()) + " is " + detail::text(c.share) +
@@ -214,7 +215,7 @@ class cohort_model {
     return shares_.size() - 1;
   }
 
-  /// Largest remainders: whole parts first, then one more for those that lost most; shuffled.
+  /// Largest remainders: whole parts first, then one more for those that lost most; then shuffled.
   void deal_classes() {
     const auto all = static_cast<double>(options_.clients);
     std::vector<std::int64_t> numbers;

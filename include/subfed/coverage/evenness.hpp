@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// How evenly a number of things (nodes, parameters) got their turns, from how often each was held.
+/// How evenly items (nodes, parameters) were held, from how often each was held.
 #pragma once
 
 #include <subfed/detail/arithmetic.hpp>
@@ -30,11 +30,11 @@ struct evenness {
   std::int64_t unseen = 0;  ///< items that were never held
   double unseen_share = 0;  ///< unseen / items, 0 for no items
   /// Gini coefficient, sum_i (2 i - n - 1) x_i / (n sum_i x_i) over ascending x_i: 0 when all were
-  /// held equally often, near 1 when few had it all. 0 for all zeros.
+  /// held equally often, near 1 when only a few were held. 0 for all zeros.
   double gini = 0;
-  /// Shannon's entropy of the shares p_i = x_i / sum x over its largest value,
-  /// -sum p_i log p_i / log n: 1 when all were held equally often, 0 when one had it all. 1 for all
-  /// zeros and for n < 2.
+  /// Shannon's entropy of the shares p_i = x_i / sum x over its largest value, -sum p_i log
+  /// p_i / log n: 1 when all were held equally often, 0 when only one was held. 1 for all zeros and
+  /// for n < 2.
   double entropy = 1;
 };
 
@@ -48,7 +48,7 @@ inline evenness evenness_of(const count_histogram& histogram) {
   for (const auto& [times, items] : histogram) {
     if (times < 0 || items < 0) {
       detail::fail("subfed: evenness: " + std::to_string(items) + " items were held " +
-                   std::to_string(times) + " times, expected no negative number");
+                   std::to_string(times) + " times, expected a number that is not negative");
     }
     if (items == 0) continue;
     if (out.items == 0) out.min = times;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// How evenly the nodes of a model get trained: counted from the submodels that clients held.
+/// How evenly the nodes of a model are trained: counted from the submodels that clients held.
 #pragma once
 
 #include <subfed/coverage/detail/node_tally.hpp>
@@ -24,7 +24,7 @@ struct coverage_access;
 
 /// Evenness of the nodes of one group, or of all groups that schemes cut.
 struct coverage_summary : evenness {
-  /// Rounds after which every node had been held; empty while some have not.
+  /// Rounds after which every node had been held; empty as long as some have not.
   std::optional<std::int64_t> first_full_cover = {};
 };
 
@@ -33,9 +33,11 @@ struct holder_summary {
   double mean = 0;
   std::int64_t least = 0;  ///< smallest positive number; 0 when nothing was held
   std::int64_t most = 0;
-  /// Of the nodes held in a round, the share that the round before held too; 0 for a single round.
+  /// Of the nodes held in a round, the share that was also held in the previous round; 0 for a
+  /// single round.
   double overlap = 0;
-  /// Of all nodes, the share that two clients of one round both hold: mean over all such pairs.
+  /// Of all nodes, the share that two clients of the same round both hold: mean over all such
+  /// pairs.
   double shared_by_two = 0;
 };
 
@@ -43,18 +45,19 @@ struct holder_summary {
 /// then end_round().
 ///
 /// Of a restricted submodel (see submodel::restricted) only the nodes that take part are counted.
-/// Shards join without loss: append() takes the rounds that follow, merge() the clients that
-/// another server recorded of the same round. coverage_text.hpp writes and reads it.
+/// Shards can be joined without loss: append() adds the rounds that follow, merge() the clients
+/// that another server recorded in the same round. coverage/text.hpp writes and reads it.
 ///
-/// Up to 2^31 clients in a round; rounds, and clients of all rounds, up to 2^62 / (nodes of the largest
-/// group), pairs of clients up to 2^62: what is summed over them fits in 64 bits. More are refused.
+/// Up to 2^31 clients in a round; rounds, and clients of all rounds, up to
+/// 2^62 / (nodes of the largest group), pairs of clients up to 2^62: so that all sums fit in 64
+/// bits. More are refused.
 ///
-/// Cost  record: O(runs). end_round: O(nodes). 24 + 8 `times` bytes a node.
+/// Cost  record: O(runs). end_round: O(nodes). 24 + 8 `times` bytes per node.
 class coverage {
  public:
   /// First covers are kept for 1 .. `times` times.
   ///
-  /// Throws  error when times < 1, or when they are over 2^59 numbers for a group.
+  /// Throws  error when times < 1, or when a group would need more than 2^59 numbers.
   explicit coverage(model net, std::int64_t times = 1) : model_(std::move(net)), times_(times) {
     if (times < 1) {
       detail::fail("subfed: coverage: first covers are asked for up to " + std::to_string(times) +
@@ -80,7 +83,7 @@ class coverage {
   /// The model whose nodes are counted.
   const model& parent() const noexcept { return model_; }
 
-  /// Counts a client of the round that is going on.
+  /// Counts a client of the current round.
   ///
   /// Throws  error when the submodel is of another model, or for too many clients.
   void record(const submodel& sub) {
@@ -102,9 +105,9 @@ class coverage {
     ++rounds_;
   }
 
-  /// The rounds of `later` come behind those recorded here, as if all had been recorded by one.
+  /// The rounds of `later` follow those recorded here, as if one object had recorded all.
   ///
-  /// Throws  error for another model or other `times`, while a round is going on here, or for too many
+  /// Throws  error for another model or other `times`, while a round is open here, or for too many
   ///         rounds or clients.
   void append(const coverage& later) {
     check_like(later);
@@ -121,7 +124,7 @@ class coverage {
     rounds_ += later.rounds_;
   }
 
-  /// The clients that a shard recorded of the round that is going on take part in it here.
+  /// Adds the clients that a shard recorded in the current round.
   ///
   /// Throws  error for another model or other `times`, when a round of the shard has ended, or for too
   ///         many clients.
@@ -129,7 +132,7 @@ class coverage {
     check_like(shard);
     if (shard.rounds_ != 0) {
       detail::fail("subfed: coverage: the shard to merge has ended " +
-                   std::to_string(shard.rounds_) + " rounds, expected clients of one going on");
+                   std::to_string(shard.rounds_) + " rounds, expected none");
     }
     check_room(shard.open_clients_, 0, 0, 0);
     for (std::size_t g = 0; g < groups_.size(); ++g) {
@@ -144,14 +147,14 @@ class coverage {
   std::int64_t rounds() const noexcept { return rounds_; }
   /// Clients recorded in them.
   std::int64_t clients() const noexcept { return clients_; }
-  /// First covers are kept up to that many times.
+  /// First covers are kept up to this many times.
   std::int64_t times() const noexcept { return times_; }
 
   /// How often each node was held in the rounds that have ended.
   std::span<const std::int64_t> counts(group_id group) const { return at(group).counts; }
 
-  /// Rounds since each node was last held: 0 when it was in the last ended round, -1 when it never
-  /// was.
+  /// Rounds since each node was last held: 0 when it was held in the last ended round, -1 when it
+  /// never was.
   std::vector<std::int64_t> rounds_since(group_id group) const {
     std::vector<std::int64_t> out;
     for (const std::int64_t last : at(group).last) {
@@ -245,8 +248,8 @@ class coverage {
 
   static std::int64_t open_pairs(std::int64_t clients) { return clients * (clients - 1) / 2; }
 
-  /// Throws unless there is room for more clients of the round that is going on, and for more rounds
-  /// that have ended, with their clients and pairs.
+  /// Throws unless there is room for more clients of the current round, and for more ended rounds
+  /// with their clients and pairs.
   void check_room(std::int64_t open, std::int64_t clients, std::int64_t rounds,
                   std::int64_t pairs) const {
     const auto refuse = [](const char* what) {
@@ -270,10 +273,10 @@ class coverage {
   }
   void check_like(const coverage& other) const {
     if (!(other.model_ == model_)) {
-      detail::fail("subfed: coverage: what is to be joined is of another model");
+      detail::fail("subfed: coverage: the coverage to join is of another model");
     }
     if (other.times_ != times_) {
-      detail::fail("subfed: coverage: what is to be joined keeps first covers up to " +
+      detail::fail("subfed: coverage: the coverage to join keeps first covers up to " +
                    std::to_string(other.times_) + " times, expected " + std::to_string(times_));
     }
   }

@@ -19,7 +19,7 @@ inline void check_same_model(const submodel& a, const submodel& b) {
 
 }  // namespace detail
 
-/// Nodes of a group that both submodels have taking part.
+/// Number of nodes of a group that take part in both submodels.
 ///
 /// Throws  error when they are of different models.
 /// Cost    O(runs log runs).
@@ -28,8 +28,8 @@ inline std::int64_t shared_nodes(const submodel& a, const submodel& b, group_id 
   return detail::shared(detail::ranges_of(a.runs(group)), detail::ranges_of(b.runs(group)));
 }
 
-/// Parameters of all tensors that both submodels have taking part; shared_parameters(a, a) counts
-/// those of a. Tensors that stay with their client (role::local) are shared by nobody.
+/// Number of parameters of all tensors that take part in both submodels; shared_parameters(a, a)
+/// counts those of a. Tensors that stay with their client (role::local) are never shared.
 ///
 /// Throws  error when they are of different models.
 /// Cost    O(runs log runs + dimensions).

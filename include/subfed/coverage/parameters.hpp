@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// How evenly parameters get trained: a weight is when one client holds the nodes at both its ends.
+/// How evenly parameters are trained: a weight is trained when one client holds the nodes at both
+/// its ends.
 #pragma once
 
 #include <subfed/coverage/detail/holding_log.hpp>
@@ -22,19 +23,19 @@ namespace subfed::inline v0 {
 
 /// Counts how often each parameter is held, exactly and without a tensor of counts: it keeps the
 /// distinct submodels and who held which, and derives counts from the runs of their sets on demand.
-/// record() every client's submodel of a round, then end_round(). Questions are answered over the
-/// rounds that have ended.
+/// record() every client's submodel of a round, then end_round(). Queries cover the rounds that
+/// have ended.
 ///
 /// Of a restricted submodel (see submodel::restricted) only the nodes that take part are counted.
-/// Answers about all tensors leave out those that stay with their client (role::local), as nobody
-/// trains the server's; asked about by itself, such a tensor counts as any other.
-/// Classes of clients are counted by one of these each.
-/// Shards join without loss: append() takes the rounds that follow, merge() the clients that other
-/// servers recorded of the same rounds. coverage_text.hpp writes and reads it.
+/// Answers about all tensors leave out those that stay with their client (role::local), because
+/// nobody trains the server's; a query about such a tensor alone counts it like any other. Use one
+/// object per class of clients. Shards can be joined without loss: append() adds the rounds that
+/// follow, merge() the clients that other servers recorded in the same rounds. coverage/text.hpp
+/// writes and reads it.
 ///
-/// Cost  record: O(runs log(distinct submodels)). 4 bytes a client and round, and 16 bytes a run of
-///       each distinct set: bounded for static and rolling sets, growing with the rounds for random
-///       ones.
+/// Cost  record: O(runs log(distinct submodels)). 4 bytes per client and round, and 16 bytes per
+///       run of each distinct set: bounded for static and rolling sets, growing with the rounds for
+///       random ones.
 class parameter_coverage {
  public:
   explicit parameter_coverage(model net) : model_(std::move(net)), log_(model_.groups().size()) {}
@@ -42,7 +43,7 @@ class parameter_coverage {
   /// The model whose parameters are counted.
   const model& parent() const noexcept { return model_; }
 
-  /// Counts a client of the round that is going on.
+  /// Counts a client of the current round.
   ///
   /// Throws  error when the submodel is of another model.
   void record(const submodel& sub) {
@@ -57,9 +58,9 @@ class parameter_coverage {
   }
   void end_round() { log_.end_round(); }
 
-  /// The rounds of `later` come behind those recorded here.
+  /// The rounds of `later` follow those recorded here.
   ///
-  /// Throws  error for another model, or while a round is going on here.
+  /// Throws  error for another model, or while a round is open here.
   void append(const parameter_coverage& later) {
     check_like(later);
     if (log_.open() != log_.entries().size()) {
@@ -74,7 +75,7 @@ class parameter_coverage {
     }
   }
 
-  /// The clients of the shard's rounds took part in the same rounds here.
+  /// Adds the clients of the shard's rounds to the same rounds here.
   ///
   /// Throws  error for another model or another number of rounds.
   void merge(const parameter_coverage& shard) {
@@ -95,7 +96,7 @@ class parameter_coverage {
 
   /// Rounds that have ended.
   std::int64_t rounds() const noexcept { return static_cast<std::int64_t>(log_.rounds()); }
-  /// Different submodels that clients have held.
+  /// Number of different submodels that clients have held.
   std::int64_t distinct_submodels() const noexcept {
     return static_cast<std::int64_t>(log_.submodels().size());
   }
@@ -158,7 +159,8 @@ class parameter_coverage {
   /// How many clients of a round hold a parameter, over all rounds and the parameters of a tensor,
   /// or of all tensors.
   ///
-  /// Cost  As histogram(), for each different round and for each two different rounds in a row.
+  /// Cost  As histogram(), for each different round and for each pair of different consecutive
+  ///       rounds.
   holder_summary holders(tensor_id tensor) const { return counts(tensor).holders(); }
   holder_summary holders() const { return counts().holders(); }
 
@@ -167,7 +169,7 @@ class parameter_coverage {
 
   void check_like(const parameter_coverage& other) const {
     if (other.model_ == model_) return;
-    detail::fail("subfed: parameter_coverage: what is to be joined is of another model");
+    detail::fail("subfed: parameter_coverage: the coverage to join is of another model");
   }
   static void copy(const detail::holding_log& from, std::size_t round, detail::holding_log& to) {
     for (const auto e : from.entries(round)) to.record(from.sets_of(e));
@@ -192,7 +194,7 @@ class parameter_coverage {
     return {model_, log_, std::move(joints)};
   }
 
-  /// The nodes that decide about one element: pairs of a group and a node of it.
+  /// The nodes on which one element depends: pairs of a group and a node of it.
   std::vector<std::pair<std::size_t, std::int64_t>> nodes_of(
       tensor_id tensor, std::span<const std::int64_t> index) const {
     const auto& info = model_[tensor];

@@ -74,7 +74,7 @@ struct coverage_access {
 
   static void get(word_reader& in, node_tally& t, const coverage& seen) {
     in.expect("counts");
-    std::int64_t total = 0;  // at most 2^62, as clients times nodes are
+    std::int64_t total = 0;  // at most 2^62, like clients times nodes
     for (std::int64_t& x : t.counts) {
       x = in.number("a count", 0, seen.clients_);
       total += x;
@@ -140,7 +140,7 @@ struct coverage_access {
 
   static void get(word_reader& in, parameter_coverage& seen) {
     const auto groups = seen.model_.groups();
-    std::vector<std::int64_t> used_sets(groups.size(), 0);  // numbers come up in ascending order
+    std::vector<std::int64_t> used_sets(groups.size(), 0);  // numbers ascend
     for (std::size_t g = 0; g < groups.size(); ++g) {
       in.expect("sets");
       const std::int64_t number = in.number("the number of sets", 0, in.numbers_left());
@@ -184,11 +184,11 @@ struct coverage_access {
       const std::int64_t first = in.number("a first node", from, extent - 1);
       const std::int64_t end = in.number("an end of nodes", first + 1, extent);
       set.emplace_back(first, end);
-      from = end + 1;  // ranges that touch would be one
+      from = end + 1;  // adjacent ranges would be one
     }
     return set;
   }
-  /// One of `numbers` numbers, of which `used` have come up.
+  /// One of `numbers` numbers, of which `used` have appeared.
   static holding_log::number get_number(word_reader& in, const char* what, std::size_t numbers,
                                         std::int64_t& used) {
     const auto last = static_cast<std::int64_t>(numbers) - 1;
@@ -222,8 +222,8 @@ struct coverage_access {
     for (const auto& group : net.groups()) nodes += (std::min)(group.extent, most - nodes);
     return nodes;
   }
-  /// How often as many numbers can follow; at least once. Of none, as often as one likes: no memory is
-  /// taken for them.
+  /// How often that many numbers can follow; at least once. For zero numbers there is no limit:
+  /// they take no memory.
   static std::int64_t room(const word_reader& in, std::int64_t numbers) {
     if (numbers == 0) return largest_size;
     return (std::max)(in.numbers_left() / numbers, std::int64_t{1});
@@ -242,7 +242,7 @@ struct coverage_access {
 ///
 /// A name's bytes outside '!' .. '~' are written as %XX.
 ///
-/// Throws  error while a round is going on.
+/// Throws  error while a round is open.
 inline std::string to_text(const coverage& seen) {
   detail::coverage_access::check_ended(seen);
   std::string out = "subfed coverage 1\ntimes " + std::to_string(seen.times()) + '\n';
@@ -251,8 +251,8 @@ inline std::string to_text(const coverage& seen) {
   return out;
 }
 
-/// As to_text of one coverage, with "classes <number>" behind the times, and the last part first
-/// for all clients, then for each class.
+/// As to_text of one coverage, with "classes <number>" after the times, and the last part first for
+/// all clients, then for each class.
 inline std::string to_text(const coverage_by_class& seen) {
   std::string out = "subfed coverage by class 1\ntimes " + std::to_string(seen.in_all().times()) +
                     "\nclasses " + std::to_string(seen.classes()) + '\n';
@@ -269,7 +269,7 @@ inline std::string to_text(const coverage_by_class& seen) {
 /// nodes and ends; the distinct submodels as numbers of sets; the clients of each round as numbers
 /// of submodels.
 ///
-/// Throws  error while a round is going on.
+/// Throws  error while a round is open.
 inline std::string to_text(const parameter_coverage& seen) {
   detail::coverage_access::check_ended(seen);
   std::string out = "subfed parameter coverage 1\n";
@@ -281,7 +281,7 @@ inline std::string to_text(const parameter_coverage& seen) {
 /// Reads what to_text wrote about the same model.
 ///
 /// Throws  error that names the line for anything that to_text would not have written: another
-///         model, numbers out of range or that contradict each other, missing or further text.
+///         model, numbers out of range or that contradict each other, missing or additional text.
 /// Cost    Memory in proportion to the text and the model, whatever the text says.
 inline coverage read_coverage(const model& net, std::string_view text) {
   detail::word_reader in(text);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// How evenly schemes train the nodes, by theory: what coverage.hpp counts, without a draw.
+/// How evenly schemes train the nodes, by theory: what coverage.hpp counts, without drawing sets.
 #pragma once
 
 #include <subfed/coverage/theory/chosen_indices.hpp>

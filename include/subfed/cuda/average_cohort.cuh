@@ -44,8 +44,8 @@ __global__ void __launch_bounds__(threads_a_block, blocks_at_once)
 
 }  // namespace detail
 
-/// An average that is checked and planned. upload() it once, then launch() it as often as the
-/// tensors' contents change; their addresses are part of it. E: as kernels see the elements.
+/// An average that has been checked and planned. upload() it once, then launch() it as often as the
+/// tensors' contents change; their addresses are part of it. E: the element type in kernels.
 template <class E>
 class average {
  public:
@@ -110,8 +110,9 @@ class average {
   detail::uploaded place_;
 };
 
-/// Plans the average of every global parameter over just the clients that hold it, [Rolex, Eq. 10],
-/// as subfed::average_cohort does, of tensors in device memory: one launch for all of them.
+/// Plans the average of every global parameter over exactly the clients that hold it,
+/// [Rolex, Eq. 10], as subfed::average_cohort does, but for tensors in device memory: one launch
+/// for all of them.
 ///
 ///   auto mean = subfed::cuda::prepare_average<float>(net, updates, globals);
 ///   mean.upload(memory, stream);
@@ -120,16 +121,17 @@ class average {
 /// Shapes    as subfed::average_cohort. All in memory of the current device.
 /// Post      Elements that no client holds with a positive weight keep their bits, and so do counters
 ///           and local tensors.
-/// Throws    as subfed::average_cohort; error for memory elsewhere, for weights outside 2^-400 to 2^400
-///           other than 0, for a step of a model with statistics, which take none, for another rule
-///           than integer_rule::keep of one with counters, and for non_finite::refuse and skip_client,
-///           which need the elements before the launch; cuda_error. Nothing is launched then. Updates
-///           have the element type of the global tensors.
-/// Numerics  The bits of subfed::average_cohort but for NaNs, whose sign and payload are the
-///           device's: each element's sum and weight are doubles, added by one thread in the order of
-///           the clients' numbers, and rounded to T once. No atomics on floating point. Not done on a
-///           device: wider numbers where doubles' sums or products leave the range of double, and
-///           counting of results that are too large for T.
+/// Throws    as subfed::average_cohort; error for memory elsewhere, for weights other than 0
+///           outside 2^-400 to 2^400, for a step with a model that has statistics, which take none,
+///           for another rule than integer_rule::keep with one that has counters, and for
+///           non_finite::refuse and skip_client, which need the elements before the launch;
+///           cuda_error. Nothing is launched then. Updates have the element type of the global
+///           tensors.
+/// Numerics  The bits of subfed::average_cohort, except for NaNs, whose sign and payload are the
+///           device's: each element's sum and weight are doubles, added by one thread in the order
+///           of the clients' numbers, and rounded to T once. No atomics on floating point. Not done
+///           on a device: wider numbers where doubles' sums or products leave the range of double,
+///           and counting of results that are too large for T.
 /// Cost      Reads each element of the updates once, writes each held global element once.
 template <class T>
 average<detail::kernel_element_t<T>> prepare_average(

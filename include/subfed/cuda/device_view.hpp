@@ -45,8 +45,9 @@ tensor_view<T> device_elements(const D& t) {
 }  // namespace detail
 
 /// The elements of a tensor in device memory: device_view<float>(tensor), for at::Tensor, DLTensor,
-/// the managed ones and dlpack_tensor. The stream that the tensor was written on is the caller's to
-/// know: pass it to the call (c10::cuda::getCurrentCUDAStream(), or what __dlpack__ was asked for).
+/// the managed ones and dlpack_tensor. Only the caller knows on which stream the tensor was
+/// written: pass that stream to the call (c10::cuda::getCurrentCUDAStream(), or the one given to
+/// __dlpack__).
 ///
 /// Throws  as the adaptors of host tensors, and error for memory elsewhere.
 template <class T, class V>

@@ -9,7 +9,7 @@
 
 namespace subfed::inline v0 {
 
-/// A call of the CUDA runtime failed: names it, and says what CUDA says.
+/// A call of the CUDA runtime failed: names it, with CUDA's own message.
 class cuda_error : public error {
  public:
   cuda_error(const std::string& message, cudaError_t code) : error(message), code_(code) {}
@@ -24,7 +24,7 @@ namespace cuda::detail {
 /// Throws  cuda_error unless the call succeeded: "subfed: cuda: cudaMalloc: out of memory (2)".
 inline void check(cudaError_t code, const char* call) {
   if (code == cudaSuccess) return;
-  static_cast<void>(cudaGetLastError());  // told here; the next call need not tell it again
+  static_cast<void>(cudaGetLastError());  // reported here, not again by the next call
   const std::string message = std::string("subfed: cuda: ") + call + ": " +
                               cudaGetErrorString(code) + " (" +
                               std::to_string(static_cast<int>(code)) + ")";

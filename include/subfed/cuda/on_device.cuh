@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// Whether tensors lie where kernels can read and write them.
+/// Whether tensors are where kernels can read and write them.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -15,7 +15,7 @@
 namespace subfed::inline v0::cuda::detail {
 
 /// Throws  error for a tensor that is not in memory of that device, nor managed.
-/// Cost    One question to the driver for each tensor.
+/// Cost    One query to the driver for each tensor.
 template <class T>
 void check_on_device(const char* verb, const char* role, const std::string& name,
                      const tensor_view<T>& tensor, int device) {

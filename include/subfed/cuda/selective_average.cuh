@@ -33,7 +33,7 @@ namespace subfed::inline v0::cuda {
 
 namespace detail {
 
-/// sums[i] = -0, what every number is added to without a trace.
+/// sums[i] = -0, which changes no number that is added to it.
 struct clearing {
   static constexpr std::int64_t a_thread = 8;
   static constexpr std::int64_t a_block = a_thread * threads_a_block;
@@ -50,17 +50,18 @@ __global__ void clear_kernel(Sum* sums, const std::int64_t size) {
 
 /// subfed::selective_average on tensors in device memory: updates come one by one and are not kept.
 ///
-/// Numerics  The bits of subfed::selective_average for the same calls in the same order, but for NaNs
-///           and for doubles whose sums or products leave the range of double.
-/// Cost      8 bytes of device memory a parameter, and one submodel for each different set of nodes.
+/// Numerics  The bits of subfed::selective_average for the same calls in the same order, except for
+///           NaNs and for doubles whose sums or products leave the range of double.
+/// Cost      8 bytes of device memory per parameter, and one submodel for each different set of
+///           nodes.
 template <class T>
 class selective_average {
  public:
-  /// sums: device memory of net.size() doubles, which stays the caller's. Call clear() first.
+  /// sums: device memory for net.size() doubles, owned by the caller. Call clear() first.
   ///
-  /// Throws  error for options that need the elements before a launch, non_finite::skip_element among
-  ///         them, for a step of a model with statistics, for another rule than keep of one with
-  ///         counters, memory elsewhere, or another number of
+  /// Throws  error for options that need the elements before a launch, including
+  ///         non_finite::skip_element, for a step with a model that has statistics, for another
+  ///         rule than keep with one that has counters, memory elsewhere, or another number of
   ///         doubles.
   selective_average(model net, const tensor_view<double>& sums, const average_options& options = {})
       : model_(std::move(net)), options_(options), sums_(sums.data_handle()) {
@@ -141,7 +142,7 @@ class selective_average {
   }
 
   /// Plans to write the average of what has been added so far into the global tensors; upload() and
-  /// launch() it. The state stays.
+  /// launch() it. The state is kept.
   ///
   /// Throws  as subfed::selective_average::finish, and error for memory elsewhere; cuda_error.
   average<detail::kernel_element_t<T>> prepare_finish(const tensor_views<T>& globals) const {

@@ -49,8 +49,8 @@ inline void check_kept(const uploaded& place) {
 
 }  // namespace detail
 
-/// A slice, scatter or scatter_add that is checked and planned. upload() it once, then launch() it
-/// as often as the tensors' contents change; their addresses are part of it.
+/// A slice, scatter or scatter_add that has been checked and planned. upload() it once, then
+/// launch() it as often as the tensors' contents change; their addresses are part of it.
 template <class From, class To, class Operation>
 class copies {
  public:
@@ -117,8 +117,8 @@ using copies_of = copies<kernel_element_t<T>, kernel_element_t<T>, Operation>;
 
 }  // namespace detail
 
-/// Plans the cut of every client's tensors out of the global ones, as subfed::slice cuts them: one
-/// launch for the whole cohort.
+/// Plans to copy every client's tensors out of the global ones, as subfed::slice does: one launch
+/// for the whole cohort.
 ///
 ///   auto cut = subfed::cuda::prepare_slice<float>(globals, clients);
 ///   cut.upload(memory, stream);
@@ -163,7 +163,7 @@ detail::copies_of<T, detail::assign> prepare_scatter(
 /// Plans to add a client's tensors to the global ones: global(s[p]) += local(p).
 ///
 /// Throws    as subfed::scatter_add, and error for memory elsewhere; cuda_error.
-/// Numerics  One addition an element, in the element type; of half and bfloat16 rounded once.
+/// Numerics  One addition per element, in the element type; for half and bfloat16 rounded once.
 template <class T>
 detail::copies_of<T, detail::add> prepare_scatter_add(
     const tensor_views<std::type_identity_t<const T>>& locals, const submodel& sub,
@@ -171,7 +171,7 @@ detail::copies_of<T, detail::add> prepare_scatter_add(
   return detail::prepare_one_scatter<T, detail::add>("cuda::scatter_add", locals, sub, globals);
 }
 
-/// Plans, uploads and launches in one: the cut of one client's tensors.
+/// Plans, uploads and launches in one, for one client's tensors.
 template <class T>
 void slice(const tensor_views<std::type_identity_t<const T>>& globals, const submodel& sub,
            const tensor_views<std::type_identity_t<T>>& locals, workspace& memory,

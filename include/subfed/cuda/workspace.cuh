@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// Memory for what calls upload: allocated once, before the hot path.
+/// Memory for what calls upload, allocated once, before the hot path.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -34,7 +34,7 @@ struct destroy_event {
   void operator()(cudaEvent_t e) const noexcept { static_cast<void>(cudaEventDestroy(e)); }
 };
 
-/// Where an upload lies, and whether the workspace still keeps it.
+/// Where an upload is, and whether the workspace still keeps it.
 struct uploaded {
   std::byte* data = nullptr;
   std::shared_ptr<const std::uint64_t> generation = nullptr;
@@ -44,8 +44,9 @@ struct uploaded {
 
 }  // namespace detail
 
-/// Holds the plans of calls: so many bytes of device memory, and as many of pinned host memory that
-/// they are uploaded from. One workspace serves one device and, between two resets, one stream.
+/// Holds the plans of calls: a number of bytes of device memory, and as many of pinned host memory
+/// from which they are uploaded. One workspace serves one device and, between two resets, one
+/// stream.
 ///
 /// Plans are kept until reset() or the end of the workspace; a call whose plan is gone refuses to be
 /// launched. A graph that has captured launches needs them as long as it is launched.
@@ -69,7 +70,7 @@ class workspace {
   workspace(const workspace&) = delete;
   workspace& operator=(const workspace&) = delete;
   workspace& operator=(workspace&&) = delete;
-  /// Pre: the stream has done with all launches.
+  /// Pre: the stream has finished all launches.
   ~workspace() {
     if (generation_ != nullptr) ++*generation_;
   }
@@ -80,13 +81,14 @@ class workspace {
   /// Forgets all plans. Pre: launches on the stream so far are done, or the next upload is on the same
   /// stream.
   ///
-  /// Throws  error while an upload is under way: nothing here waits for a device.
+  /// Throws  error while an upload is in progress: nothing here waits for a device.
   void reset() {
     const cudaError_t state = used_ == 0 ? cudaSuccess : cudaEventQuery(last_upload_.get());
     if (state == cudaErrorNotReady) {
       static_cast<void>(cudaGetLastError());
       subfed::detail::fail(
-          "subfed: cuda: the workspace is reset while an upload from it is under way: synchronise "
+          "subfed: cuda: the workspace is reset while an upload from it is in progress: "
+          "synchronise "
           "the stream first, or take another workspace");
     }
     detail::check(state, "cudaEventQuery");
@@ -134,7 +136,7 @@ class workspace {
       subfed::detail::fail("subfed: cuda: the plan takes " + std::to_string(bytes) +
                            " bytes, but of the workspace's " + std::to_string(capacity_) +
                            " bytes only " + std::to_string(rounded(capacity_) - used_) +
-                           " are free: reset it, or take a larger one");
+                           " are free: reset it, or use a larger one");
     }
     cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
     detail::check(cudaStreamIsCapturing(stream, &capturing), "cudaStreamIsCapturing");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// Arithmetic of doubles that holds under any flags: a product that is rounded, and what a number is by its
-/// bits.
+/// Arithmetic of doubles that works under any flags: a rounded product, and tests of a number by
+/// its bits.
 #pragma once
 
 #include <subfed/config.hpp>
@@ -10,10 +10,10 @@
 
 namespace subfed::inline v0::detail {
 
-/// factor * x, rounded, for a finite factor: no compiler fuses it with the addition that follows, so
-/// that sums have the same bits with and without FMA instructions. Neither pragmas nor barriers do
-/// (Clang ignores them under -ffp-contract=fast, GCC drops them from loops that it vectorises), but an
-/// integer operation in between does; its operand stays the same in a loop.
+/// factor * x, rounded, for a finite factor: no compiler fuses it with the addition that follows,
+/// so that sums have the same bits with and without FMA instructions. Neither pragmas nor barriers
+/// ensure this (Clang ignores them under -ffp-contract=fast, GCC drops them from loops that it
+/// vectorises). An integer operation in between does; its operand is constant in a loop.
 constexpr double rounded_product(double factor, double x) noexcept {
 #if defined(__x86_64__) && !defined(__FMA__)
   return factor * x;  // nothing to fuse with

@@ -10,7 +10,7 @@
 
 namespace subfed::inline v0::detail {
 
-/// How messages call an element type.
+/// The name of an element type in messages.
 template <class T>
 constexpr std::string_view type_name() noexcept {
   if constexpr (std::is_same_v<T, float>) return "float";
@@ -56,7 +56,7 @@ struct element_of_call {
                 "and xtensor have no elements yet: evaluate them first)");
   using type = typename common_element<Named, Vs...>::type;
   static_assert(!std::is_void_v<type>,
-                "subfed: the element type is known at run time only: name it, as in "
+                "subfed: the element type is known only at run time: name it, as in "
                 "slice<float>(...)");
 };
 template <class Named, class... Vs>
@@ -88,7 +88,7 @@ tensor_view<T> destination(V&& tensor) {
   return view_traits<std::remove_cvref_t<V>>::template view<T>(tensor);
 }
 
-/// The source of a verb as a view that reads; a temporary lives as long as the call.
+/// The source of a verb as a view that reads; a temporary lives for the duration of the call.
 template <class T, class V>
 tensor_view<const T> source(const V& tensor) {
   static_assert(viewable_as<const V, const T>, "subfed: the source has another element type");

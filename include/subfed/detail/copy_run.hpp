@@ -20,13 +20,13 @@
 
 namespace subfed::inline v0::detail {
 
-/// Where the written elements are to be afterwards.
+/// Where the written elements should be afterwards.
 enum class placement {
   cached,  ///< ordinary stores
-  memory,  ///< stores past the cache: memory is written without being read first
+  memory,  ///< stores that bypass the cache: memory is written without being read first
 };
 
-/// Results from this size on would push each other out of a core's own cache; they go to memory.
+/// Results of this size or more would evict each other from a core's own cache; they go to memory.
 inline constexpr std::int64_t past_cache_bytes = 1 << 20;
 
 inline placement placement_of(std::int64_t elements, std::size_t element_size) noexcept {
@@ -34,7 +34,7 @@ inline placement placement_of(std::int64_t elements, std::size_t element_size) n
                                                                                 : placement::cached;
 }
 
-/// Makes elements that were written past the cache visible to other threads.
+/// Makes elements whose stores bypassed the cache visible to other threads.
 inline void end_of_copies(placement where) noexcept {
 #if defined(__SSE2__)
   if (where == placement::memory) _mm_sfence();
@@ -43,7 +43,7 @@ inline void end_of_copies(placement where) noexcept {
 #endif
 }
 
-/// Copies whole cache lines of the destination past the cache, and the rest around them as usual.
+/// Copies whole cache lines of the destination bypassing the cache, and the rest as usual.
 inline void copy_past_cache(const std::byte* from, std::byte* to, std::size_t bytes) noexcept {
 #if defined(__SSE2__)
   constexpr std::size_t line = 64;
@@ -72,8 +72,9 @@ inline void copy_past_cache(const std::byte* from, std::byte* to, std::size_t by
 template <class T>
 void copy_run(const T* from, std::int64_t from_stride, T* to, std::int64_t to_stride,
               std::int64_t length, placement where) noexcept {
-  static_assert(std::is_trivially_copyable_v<T>,
-                "subfed: elements of tensors are copied as bytes: their type is to be trivial");
+  static_assert(
+      std::is_trivially_copyable_v<T>,
+      "subfed: elements of tensors are copied as bytes: their type must be trivially copyable");
   constexpr std::int64_t call_pays = 32;  // below, a call costs more than the loop
   constexpr std::int64_t past_cache_pays = 1024 / static_cast<std::int64_t>(sizeof(T));
   if (from_stride != 1 || to_stride != 1) {
@@ -105,8 +106,8 @@ void copy_run(const From* from, std::int64_t from_stride, To* to, std::int64_t t
   }
 }
 
-/// a + b as a double whose last bit says that something was cut off: rounded again to a narrower type
-/// it is what the exact sum would be.
+/// a + b as a double whose last bit records whether something was cut off. Rounded again to a
+/// narrower type, it gives what the exact sum would.
 inline double sum_to_round(double a, double b) noexcept {
   const double sum = a + b;
   const double part = sum - a;
@@ -118,7 +119,7 @@ inline double sum_to_round(double a, double b) noexcept {
   return std::bit_cast<double>(further ? bits + 1 : bits - 1);
 }
 
-/// to[i to_stride] += from[i from_stride], in the element type; of half types and of different ones
+/// to[i to_stride] += from[i from_stride], in the element type; for half types and different types
 /// the exact sum is rounded once.
 template <class From, class To>
 void add_run(const From* from, std::int64_t from_stride, To* to, std::int64_t to_stride,
@@ -138,7 +139,7 @@ void add_run(const From* from, std::int64_t from_stride, To* to, std::int64_t to
   }
 }
 
-/// The element types of two tensors of one call, which are one or are converted.
+/// The element types of two tensors of one call, which are the same or are converted.
 template <class Named, class V, class Other>
 struct convertible_element {
   static_assert(viewable<V> && viewable<Other>,
@@ -152,7 +153,7 @@ struct convertible_element {
       "subfed: one tensor is not of mixed types: leave the element type out, or name it, as "
       "in slice<float>(...)");
   static_assert(std::is_void_v<Named> || !std::is_void_v<type>,
-                "subfed: the element type is known at run time only: name it, as in "
+                "subfed: the element type is known only at run time: name it, as in "
                 "slice<float>(...)");
   static_assert(std::is_same_v<type, other> || (averageable<type> && averageable<other>),
                 "subfed: the tensors of one call differ in element type");

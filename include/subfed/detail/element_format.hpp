@@ -49,13 +49,13 @@ template <class T>
 void check_format(const std::string& tensor, element_format found) {
   constexpr element_format expected = format_of<T>();
   static_assert(expected.kind != number_kind::other,
-                "subfed: no tensor whose type is known at run time only has elements of this type");
+                "subfed: no tensor whose type is known only at run time has elements of this type");
   if (found == expected) return;
   fail("subfed: " + tensor + " has elements of type " + format_text(found) + ", expected " +
        format_text(expected));
 }
 
-/// Whether a T may lie at the address.
+/// Whether a T may be at the address.
 template <class T>
 bool is_aligned(const void* address) noexcept {
   return reinterpret_cast<std::uintptr_t>(address) % alignof(T) == 0;

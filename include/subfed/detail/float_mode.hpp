@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// The processor's mode of arithmetic, which is a thread's own: results must not depend on who runs
-/// a part of the work.
+/// The processor's mode of arithmetic, which belongs to a thread: results must not depend on which
+/// thread does a part of the work.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@
 
 namespace subfed::inline v0::detail {
 
-/// While it lives, this thread rounds to nearest and computes with denormal numbers, whatever the
-/// program has asked for (-Ofast makes them zeros in the thread that main() runs in). Costs reading
-/// one register where nothing is to be changed.
+/// During its lifetime this thread rounds to nearest and computes with denormal numbers, whatever
+/// the program has set (-Ofast turns them into zeros in main()'s thread). Costs one read of a
+/// register where nothing has to change.
 class float_mode {
  public:
   float_mode() noexcept : before_(read()) {

@@ -71,7 +71,7 @@ class loop_nest {
     for_each(0, outer_steps(), f);
   }
 
-  /// Steps of the outermost loop: parts that can be walked apart from each other.
+  /// Steps of the outermost loop: parts that can be processed independently.
   std::int64_t outer_steps() const noexcept {
     if (empty_) return 0;
     return dimensions_.empty() ? 1 : steps(dimensions_.front());
@@ -120,8 +120,8 @@ class loop_nest {
     return out;
   }
 
-  /// Joins a dimension of which everything is selected with the one around it, where both tensors
-  /// have them back to back.
+  /// Joins a dimension that is selected completely with the one around it, where both are
+  /// contiguous in both tensors.
   void merge() {
     for (std::size_t inner = dimensions_.size(); inner-- > 1;) {
       walk_dimension& a = dimensions_[inner - 1];
@@ -142,7 +142,7 @@ class loop_nest {
     }
   }
 
-  /// Whether outer is extent inner, which may be beyond 64 bits.
+  /// Whether outer equals extent * inner, which may exceed 64 bits.
   static bool is_multiple(std::int64_t outer, std::int64_t extent, std::int64_t inner) noexcept {
     return outer % extent == 0 && outer / extent == inner;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// Whether the tensors of one call share memory that the call writes to: over all of them, not only
-/// those of one name.
+/// Whether the tensors of one call share memory that the call writes to. All of them are compared,
+/// not only those of the same name.
 #pragma once
 
 #include <subfed/detail/tensor_checks.hpp>
@@ -23,14 +23,14 @@ namespace subfed::inline v0::detail {
 /// What a call does with a tensor.
 enum class access { reads, writes };
 
-/// A tensor of a call, its type forgotten: where its elements begin, in bytes, and how long they are.
+/// A tensor of a call without its type: where its elements begin, in bytes, and how long they are.
 struct placed_tensor {
   tensor_view<const std::byte> starts;
   std::int64_t width;
   const std::string* name;
   access used;
   const std::byte* first;  ///< lowest byte
-  const std::byte* last;   ///< behind the highest one
+  const std::byte* last;   ///< after the highest one
 };
 
 /// The tensors of one call.
@@ -51,7 +51,8 @@ class placed_tensors {
                     starts.data_handle() + high + width});
   }
 
-  /// Throws  error that names two tensors with an element in the same place, one of them written to.
+  /// Throws  error that names two tensors with an element in the same place when one of them is
+  ///         written to.
   ///
   /// Cost  O(n log n) for n tensors; where the address range of one that is written to meets that of
   ///       another, as overlap_in_memory(). Those that are only read are not compared with each other.
@@ -74,7 +75,8 @@ class placed_tensors {
   }
 
  private:
-  /// Tensors that reach behind an address, which moves upwards: a heap, the first to end on top.
+  /// Tensors that extend beyond an address, which moves upwards: a heap with the first to end on
+  /// top.
   class open_tensors {
    public:
     void open(const placed_tensor& tensor) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// Counts of what is to be held in memory: 64 bits wide on every machine, sizes of memory are not.
+/// Counts of what is held in memory: 64 bits wide on every machine, unlike memory sizes.
 #pragma once
 
 #include <subfed/error.hpp>
@@ -12,9 +12,9 @@
 
 namespace subfed::inline v0::detail {
 
-/// The size for `count` values of T in a row.
+/// The size for `count` contiguous values of T.
 ///
-/// Throws  error when the machine cannot address as many.
+/// Throws  error when the machine cannot address that many.
 template <class T>
 std::size_t memory_size(std::int64_t count) {
   constexpr std::uint64_t most =

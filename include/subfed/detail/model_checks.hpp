@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// What verbs check of all of a model's tensors: how many, and their shapes.
+/// What verbs check of all of a model's tensors: their number and their shapes.
 #pragma once
 
 #include <subfed/detail/tensor_checks.hpp>
@@ -38,8 +38,8 @@ void check_all_globals(const char* verb, const char* role, const model& net,
   }
 }
 
-/// Throws unless a list has a tensor for each of the model's, and each parameter has the shape that
-/// `expected` has it in. The others are not looked at.
+/// Throws unless a list has a tensor for each of the model's, and each parameter has the shape of
+/// its tensor in `expected`. The shapes of the others are not checked.
 template <class T, class U>
 void check_same_parameters(const char* verb, const char* role, const model& net,
                            const tensor_views<T>& expected, const tensor_views<U>& found) {

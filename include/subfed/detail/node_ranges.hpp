@@ -34,7 +34,7 @@ inline node_ranges ranges_of(std::span<const run> runs) {
   return out;
 }
 
-/// Nodes that both have.
+/// The nodes that both have.
 inline std::int64_t shared(const node_ranges& a, const node_ranges& b) {
   std::int64_t out = 0;
   for (std::size_t i = 0, j = 0; i < a.size() && j < b.size();) {

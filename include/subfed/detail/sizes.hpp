@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-/// Sums and products of sizes, checked where a size is born.
+/// Sums and products of sizes, checked where a size originates.
 ///
-/// Inner loops add and multiply without a check. They may, for what they start from holds:
+/// Inner loops add and multiply without a check. They may, because of what holds at their start:
 ///
 /// - An index_set lies in [0, extent).
 /// - The elements of a model's tensors, an empty group counted as one node, are at most 2^63 - 1
@@ -32,7 +32,7 @@ inline constexpr std::int64_t largest_size = (std::numeric_limits<std::int64_t>:
   return true;
 }
 
-/// Whether the extents can be multiplied in any order, those that are 0 left out. Pre: none is
+/// Whether the extents, without those that are 0, can be multiplied in any order. Pre: none is
 /// negative.
 constexpr bool fits_in_any_order(std::span<const std::int64_t> extents) noexcept {
   std::int64_t n = 1;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// What verbs check of a tensor: its shape, that its elements are apart, from each other and from others.
+/// What verbs check of a tensor: its shape, and that no two elements overlap, within it or between
+/// tensors.
 #pragma once
 
 #include <subfed/detail/view_overlap.hpp>
@@ -14,7 +15,7 @@
 
 namespace subfed::inline v0::detail {
 
-/// Throws unless a view has the shape that its role asks for: "subfed: slice: the global tensor
+/// Throws unless a view has the shape that its role requires: "subfed: slice: the global tensor
 /// 'fc1.weight' has shape (64, 20), expected (64, 21)".
 inline void check_shape(const char* verb, const char* role, const std::string& name,
                         std::span<const std::int64_t> found, std::span<const std::int64_t> expected,

@@ -15,7 +15,7 @@
 
 namespace subfed::inline v0::detail {
 
-/// Where the elements of a tensor begin, in bytes: each place once, where a stride is 0. Pre: the
+/// Where the elements of a tensor begin, in bytes; with a stride of 0, each place once. Pre: the
 /// tensor is not empty.
 template <class V>
 tensor_view<const std::byte> byte_starts(const V& view, std::int64_t width) {
@@ -33,8 +33,8 @@ tensor_view<const std::byte> byte_starts(const V& view, std::int64_t width) {
           std::span<const std::int64_t>(strides.data(), rank)};
 }
 
-/// Whether all elements of one tensor lie between those of the other, as columns of one matrix do:
-/// modulo what divides all strides their places are apart. False says nothing.
+/// Whether all elements of one tensor are between those of the other, as with columns of one
+/// matrix: their places are disjoint modulo the common divisor of all strides. False says nothing.
 inline bool interleave(const tensor_view<const std::byte>& a, std::int64_t a_width,
                        const tensor_view<const std::byte>& b, std::int64_t b_width) noexcept {
   std::int64_t period = 0;
@@ -51,12 +51,12 @@ inline bool interleave(const tensor_view<const std::byte>& a, std::int64_t a_wid
   return a_width <= behind && b_width <= period - behind;
 }
 
-/// Whether an element of one tensor lies in an element of the other; widths of elements in bytes.
-/// Exact: views that interleave without meeting (the two halves of each row of one matrix) do not
+/// Whether an element of one tensor overlaps an element of the other; widths of elements in bytes.
+/// Exact: views that interleave without touching (the two halves of each row of one matrix) do not
 /// overlap. Pre: neither is empty.
 ///
-/// Cost  O(rank), and a sort of one view's addresses where their address ranges meet and no common
-///       period of the strides keeps them apart.
+/// Cost  O(rank), and a sort of one view's addresses where their address ranges intersect and no
+///       common period of the strides separates them.
 inline bool overlap_in_memory(const tensor_view<const std::byte>& a, std::int64_t a_width,
                               const tensor_view<const std::byte>& b, std::int64_t b_width) {
   const auto [a_low, a_high] = offset_range(a);
@@ -78,7 +78,7 @@ inline bool overlap_in_memory(const tensor_view<const std::byte>& a, std::int64_
   bool met = false;
   for_each_offset(b, [&](std::int64_t o) {
     const std::byte* const from = b.data_handle() + o;
-    // The first element of a that ends behind `from` overlaps unless it begins behind b's end.
+    // The first element of a that ends after `from` overlaps unless it begins after b's end.
     const auto at = std::upper_bound(places.begin(), places.end(), from, [&](auto* x, auto* place) {
       return before(x, place + a_width);
     });

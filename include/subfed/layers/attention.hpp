@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// Attention with several heads: cut inside the heads or in whole heads, with as many keys and
-/// values as queries or fewer, in one tensor or three.
+/// Multi-head attention: cut inside the heads or by whole heads, with as many key and value heads
+/// as query heads or fewer, in one tensor or three.
 #pragma once
 
 #include <subfed/detail/sizes.hpp>
@@ -15,17 +15,17 @@
 
 namespace subfed::inline v0 {
 
-/// The heads of an attention and how clients cut them. inside_heads and whole_heads make it.
+/// The heads of an attention and how clients cut them; inside_heads and whole_heads return it.
 struct attention_heads {
-  dimension query;      ///< elements of all query heads in a row
+  dimension query;      ///< elements of all query heads, one after the other
   dimension key_value;  ///< of all key heads, and of all value heads
   std::int64_t query_heads;
   std::int64_t key_value_heads;  ///< fewer than query_heads: grouped-query attention
 };
 
 /// Every client has all heads, and the same nodes of each: `node` is a group of as many nodes as a
-/// head is wide. Rotary positions turn pairs of elements: give pair.repeat(2) where a pair is (i, i +
-/// width / 2), or pair.block(2) where it is (2 i, 2 i + 1), with a group of pairs.
+/// head is wide. Rotary positions rotate pairs of elements: give pair.repeat(2) where a pair is
+/// (i, i + width / 2), or pair.block(2) where it is (2 i, 2 i + 1), with a group of pairs.
 inline attention_heads inside_heads(const dimension& node, std::int64_t heads,
                                     std::int64_t key_value_heads) {
   return {node.repeat(heads), node.repeat(key_value_heads), heads, key_value_heads};
@@ -52,7 +52,7 @@ inline attention_heads whole_heads(const model& net, group_id heads, std::int64_
 /// another width have separate weights.
 struct multihead_attention_layer {
   dimension width;  ///< embed_dim: queries read it, the output projection writes it
-  dimension inner;  ///< the elements of all heads in a row
+  dimension inner;  ///< the elements of all heads, one after the other
   std::int64_t heads;
   subfed::bias bias = subfed::bias::added;
   std::optional<dimension> key_width = {};    ///< kdim, when it is not embed_dim
@@ -60,7 +60,7 @@ struct multihead_attention_layer {
 };
 
 /// Queries, keys and values in three layers, the output projection in a fourth, under names that
-/// differ from one code base to the next.
+/// differ between code bases.
 struct attention_layer {
   dimension in;
   dimension out;
@@ -107,14 +107,14 @@ struct fused_attention_tensors {
 
 namespace detail {
 
-/// Throws unless every client's queries and keys have heads that fit: each key-value head as many
-/// queries as another, as wide as it and cut alike.
+/// Throws unless every client's query and key heads match: each key-value head has the same number
+/// of query heads, and they are as wide as it and cut in the same way.
 inline void check_heads(const model& net, const attention_heads& heads, const std::string& query,
                         const std::string& key) {
   const std::string tensors = "'" + query + "' and '" + key + "'";
   if (heads.key_value_heads < 1 || heads.query_heads % heads.key_value_heads != 0) {
     fail("subfed: layers: " + std::to_string(heads.query_heads) + " query heads of '" + query +
-         "' cannot be shared out to " + std::to_string(heads.key_value_heads) +
+         "' cannot be divided among " + std::to_string(heads.key_value_heads) +
          " key-value heads of '" + key + "'");
   }
   const auto keys =
@@ -142,8 +142,8 @@ inline void check_heads(const model& net, const attention_heads& heads, const st
 /// (inner, value_width); name.in_proj_bias (3 inner); name.out_proj.weight (width, inner),
 /// name.out_proj.bias (width). Rows of the first are queries, keys, values.
 ///
-/// For clients to be torch.nn.MultiheadAttention too, inner must be cut like width: bind both to one
-/// dimension, node.repeat(heads).
+/// For clients that also use torch.nn.MultiheadAttention, inner must be cut like width: bind both
+/// to one dimension, node.repeat(heads).
 ///
 /// Throws  error that names both tensors when heads do not divide inner, inner is not as wide as
 ///         width, or clients could cut the heads differently.

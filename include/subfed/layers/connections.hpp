@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// Where layers meet: flatten, residual adds, and checks that one reads what another writes.
+/// Connections between layers: flatten, residual additions, and checks that one reads what another
+/// writes.
 #pragma once
 
 #include <subfed/layers/detail/equal_parts.hpp>
@@ -14,7 +15,7 @@ namespace subfed::inline v0 {
 /// What is flattened: (channels, height, width) or (height, width, channels).
 enum class flatten_order { channels_first, channels_last };
 
-/// Channels at each of `positions` places in a row, as a linear layer behind a flatten reads them.
+/// Channels at each of `positions` places, as a linear layer after a flatten reads them.
 inline dimension flatten(const dimension& channels, std::int64_t positions,
                          flatten_order order = flatten_order::channels_first) {
   return order == flatten_order::channels_first ? channels.block(positions)
@@ -36,16 +37,17 @@ inline std::string sized(const model& net, const dimension& d) {
 
 }  // namespace detail
 
-/// What layers that are added write: the first dimension of each tensor given (of a transposed
-/// convolution give the bias). An identity skip needs no tensor of its own: its block writes the
-/// group that it reads. A projected one writes the group that its block writes.
+/// The dimension that layers write when their outputs are added: the first dimension of each tensor
+/// given (for a transposed convolution pass the bias). An identity skip needs no tensor of its own:
+/// its block writes the group that it reads. A projected one writes the group that its block
+/// writes.
 ///
 ///   const dimension out = residual_add(net, {conv2.weight, shortcut.weight});
 ///
 /// Throws  error that names both tensors when they write different dimensions, so that a client
-///         would add unlike nodes.
+///         would add unrelated nodes.
 inline dimension residual_add(const model& net, std::initializer_list<tensor_id> tensors) {
-  if (tensors.size() == 0) detail::fail("subfed: layers: a residual add of no tensors");
+  if (tensors.size() == 0) detail::fail("subfed: layers: a residual addition of no tensors");
   const tensor_id first = *tensors.begin();
   const dimension& out = detail::written_by(net, first);
   for (const tensor_id t : tensors) {
@@ -58,7 +60,7 @@ inline dimension residual_add(const model& net, std::initializer_list<tensor_id>
 }
 
 /// Throws  error that names both tensors unless `reader`, in its second dimension, reads what
-///         `writers` write in their first, one behind the other, as it is or flattened.
+///         `writers` write in their first, one after the other, as it is or flattened.
 inline void check_reads(const model& net, tensor_id reader,
                         std::initializer_list<tensor_id> writers) {
   const auto& info = net[reader];

@@ -13,8 +13,8 @@
 
 namespace subfed::inline v0 {
 
-/// A convolution. `groups` is stated, never guessed from shapes. With more than one, the channels
-/// are to be described so that every client's convolution has equal groups:
+/// A convolution. `groups` is given, never guessed from shapes. With more than one, the channels
+/// must be described so that every client's convolution has equal groups:
 ///
 /// - Cut inside the groups, the same channels of each: in = a.repeat(groups), out =
 ///   b.repeat(groups). The client's convolution has as many groups.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// Tables with a row a word, or a row a position.
+/// Tables with one row per word or position.
 #pragma once
 
 #include <subfed/model.hpp>
@@ -22,15 +22,15 @@ struct position_table {
   batch_dimension batch = batch_dimension::none;
 };
 
-/// name.weight (count, width): torch.nn.Embedding. A layer that shares the table is described by
-/// linear_tied.
+/// name.weight (count, width): torch.nn.Embedding. linear_tied describes a layer that shares the
+/// table.
 inline tensor_id embedding(model& net, const std::string& name, const embedding_layer& layer) {
   return net.tensor(name + ".weight", {layer.count, layer.width});
 }
 
 /// name (positions, width), or (1, positions, width) as vision transformers store it: a table of
-/// learned or fixed positions that is a parameter or buffer of its own. Its width is that of what
-/// it is added to. Where positions are a torch.nn.Embedding, use embedding.
+/// learned or fixed positions that is its own parameter or buffer. Its width is that of what it is
+/// added to. Where positions are a torch.nn.Embedding, use embedding.
 inline tensor_id positions(model& net, const std::string& name, const position_table& table) {
   if (table.batch == batch_dimension::leading) {
     return net.tensor(name, {1, table.positions, table.width});

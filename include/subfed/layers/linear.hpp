@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// Fully connected layers, also those whose weight is another layer's.
+/// Fully connected layers, including those that share another layer's weight.
 #pragma once
 
 #include <subfed/layers/detail/equal_parts.hpp>
@@ -20,7 +20,7 @@ struct linear_layer {
   subfed::bias bias = subfed::bias::added;
 };
 struct tied_linear_layer {
-  tensor_id weight;  ///< of the layer that it shares, for instance an embedding
+  tensor_id weight;  ///< the shared weight, for instance of an embedding
   dimension in;
   dimension out;
   subfed::bias bias = subfed::bias::added;
@@ -42,7 +42,7 @@ inline weight_and_bias linear(model& net, const std::string& name, const linear_
   });
 }
 
-/// A layer whose weight is a tensor that the model has already: name.bias (out) alone is described.
+/// A layer whose weight is a tensor that the model already has: only name.bias (out) is described.
 /// PyTorch shares the parameter, so it is trained, sent and averaged once. (Its state dict lists it
 /// under both names; named_parameters() under the first.)
 ///

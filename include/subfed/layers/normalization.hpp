@@ -50,7 +50,7 @@ struct norm_tensors {
 };
 
 /// name.weight, name.bias, name.running_mean, name.running_var, each (channels), and
-/// name.num_batches_tracked, a 64-bit integer of rank 0: averages keep integers unless told
+/// name.num_batches_tracked, a 64-bit integer of rank 0: averages keep integers unless options say
 /// otherwise. The means and variances are statistics, the number is a counter (see role).
 inline batch_norm_tensors batch_norm(model& net, const std::string& name,
                                      const batch_norm_layer& layer) {
@@ -73,10 +73,10 @@ inline batch_norm_tensors batch_norm(model& net, const std::string& name,
 }
 
 /// name.weight, name.bias, each (shape): layer_norm(net, "norm", {.shape = {width}}). PyTorch 1.13
-/// always has both; later versions can leave out the bias.
+/// always has both; later versions can omit the bias.
 ///
-/// A client normalises over the nodes that it holds: in the global model that is a normalisation
-/// over the kept nodes, not over all with the others at zero.
+/// A client normalises over the nodes that it holds: in terms of the global model, it normalises
+/// over the kept nodes, not over all nodes with the others at zero.
 inline norm_tensors layer_norm(model& net, const std::string& name, const layer_norm_layer& layer) {
   return detail::describe_all_or_nothing(net, [&](model& described) {
     norm_tensors made;

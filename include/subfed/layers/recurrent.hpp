@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// Recurrent layers and cells: LSTM, GRU and the plain one. Gates are copies of the hidden nodes.
+/// Recurrent layers and cells: LSTM, GRU and plain RNN. Gates are copies of the hidden nodes.
 #pragma once
 
 #include <subfed/layers/detail/equal_parts.hpp>
@@ -14,7 +14,7 @@
 
 namespace subfed::inline v0 {
 
-/// `hidden` has a dimension for each layer of the stack. A bidirectional one has as many in
+/// `hidden` has a dimension for each layer of the stack. A bidirectional layer has as many in
 /// `reverse`; its layers read concat({hidden, reverse}) of the layer below.
 struct recurrent_layer {
   dimension in;

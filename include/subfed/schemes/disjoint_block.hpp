@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// Disjoint contiguous blocks: the sub-models of a simple ensemble. [Cheng, Sec. 3]
+/// Disjoint contiguous blocks: the submodels of a simple ensemble. [Cheng, Sec. 3]
 #pragma once
 
 #include <subfed/detail/sizes.hpp>
@@ -13,11 +13,11 @@ namespace subfed::inline v0 {
 /// S = {r L .. (r+1) L - 1} with r = (client + advance j) mod (K / L): the K nodes are cut into K /
 /// L blocks, and a client holds one of them.
 struct disjoint_block {
-  /// Blocks that a client moves on by every round; 0 keeps each client with its member of the
+  /// By how many blocks a client moves every round; 0 keeps each client with its member of the
   /// ensemble.
   std::uint64_t advance = 0;
   rounding round_to = rounding::floor;
-  /// Nodes kept at least.
+  /// Minimum number of nodes kept.
   std::int64_t minimum = 1;
 
   /// Throws  error when K is not divisible by L.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// The first nodes: HeteroFL's static sub-models and FjORD's ordered dropout.
+/// The first nodes: HeteroFL's static submodels and FjORD's ordered dropout.
 #pragma once
 
 #include <subfed/scheme.hpp>
@@ -9,15 +9,15 @@
 namespace subfed::inline v0 {
 
 /// S = {0 .. L-1}. [Rolex, Eq. 6] with floor; [FjORD, 3.1] with ceil. Sets are nested in the
-/// capacity; the K - L last nodes are never held.
+/// capacity; the last K - L nodes are never held.
 struct prefix {
   rounding round_to = rounding::floor;
-  /// Nodes kept at least.
+  /// Minimum number of nodes kept.
   std::int64_t minimum = 1;
 
-  /// Conventions of [Rolex, Eq. 6]: floor.
+  /// The convention of [Rolex, Eq. 6]: floor.
   static prefix paper() { return {}; }
-  /// Conventions of the released HeteroFL code: ceil.
+  /// The convention of the released HeteroFL code: ceil.
   static prefix released() { return {rounding::ceil, 1}; }
   /// Ordered dropout at width p = beta: ceil. [FjORD, 3.1]
   static prefix ordered() { return {rounding::ceil, 1}; }

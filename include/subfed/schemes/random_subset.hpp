@@ -22,12 +22,12 @@ class seed_policy {
   static seed_policy per_client_and_round() { return {kind::client_and_round, 1}; }
   /// A set for every client, the same for the whole run.
   static seed_policy per_client() { return {kind::client, 1}; }
-  /// Every client picks one of `size` sets that all share, |S| in [Cheng], and keeps it for the
-  /// whole run. [Cheng, Sec. 4.2]
+  /// Every client picks one of `size` shared sets, |S| in [Cheng], and keeps it for the whole run.
+  /// [Cheng, Sec. 4.2]
   ///
   /// Throws  error when size < 1.
   static seed_policy pool(std::int64_t size) { return {kind::pool, checked("pool size", size)}; }
-  /// The same sets, of which every client picks one anew in every round.
+  /// The same sets, but every client picks one anew in every round.
   ///
   /// Throws  error when size < 1.
   static seed_policy pool_per_round(std::int64_t size) {
@@ -41,7 +41,7 @@ class seed_policy {
     return {kind::shared, checked("number of rounds", rounds)};
   }
 
-  /// The random numbers that decide a request's set.
+  /// The random numbers that determine a request's set.
   random_stream stream(const draw_request& where) const {
     const std::uint64_t group = name_hash(where.group);
     switch (kind_) {
@@ -49,7 +49,7 @@ class seed_policy {
         return {where.seed, 0, where.client, group ^ name_hash("per client")};
       case kind::pool:
       case kind::pool_per_round: {
-        // One pick for all groups alike: a sub-model of the pool.
+        // One pick for all groups: a submodel of the pool.
         const std::uint64_t round = kind_ == kind::pool ? 0 : where.round;
         random_stream pick(where.seed, round, where.client, "subfed seed_policy pool");
         return {where.seed, 0, pick.below(count_), group ^ name_hash("pool")};
@@ -85,12 +85,12 @@ class seed_policy {
 /// Hence a smaller set of the same client and round is a subset of a larger one.
 ///
 /// Numerics  The same set on every platform and compiler; the streams are pinned by golden tests.
-///           Deviation from uniform below K^2 / 2^64.
-/// Cost      O(K) keys; 16 bytes a node while it runs.
+///           The deviation from uniform is below K^2 / 2^64.
+/// Cost      O(K) keys; 16 bytes per node while it runs.
 struct random_subset {
   seed_policy seeds = seed_policy::per_client_and_round();
   rounding round_to = rounding::floor;
-  /// Nodes kept at least.
+  /// Minimum number of nodes kept.
   std::int64_t minimum = 1;
 
   index_set operator()(const draw_request& where) const {
@@ -123,7 +123,7 @@ struct random_subset {
     std::uint64_t key;
     std::size_t keys;  ///< of that value that are kept
   };
-  /// The count-th smallest key. Keys are uniform, so that few share its leading byte.
+  /// The count-th smallest key. Keys are uniform, so few share its leading byte.
   static limit largest_kept(const std::vector<std::uint64_t>& keys, std::size_t count) {
     if (count == 0) return {0, 0};
     std::array<std::size_t, 256> with_byte{};

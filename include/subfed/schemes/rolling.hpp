@@ -12,7 +12,7 @@
 
 namespace subfed::inline v0 {
 
-/// Which way a window moves as rounds go by.
+/// The direction in which a window moves.
 enum class direction { forward, backward };
 
 /// Rolling window, [Rolex, Eq. 4]:
@@ -22,27 +22,28 @@ enum class direction { forward, backward };
 /// with j the round and L = floor(beta K) nodes kept. Each group wraps by its own K. With step 1
 /// every node is held exactly L times in any K consecutive rounds.
 ///
-/// The equation walks forward with floor. The released FedRolex code walks backward, start =
-/// (-j step) mod K, with ceil: released() gives that.
+/// The equation moves forward, with floor. The released FedRolex code moves backward,
+/// start = (-j step) mod K, with ceil: released() gives that.
 struct rolling {
-  /// Nodes that the window advances a round; any integer, taken mod K.
+  /// By how many nodes the window advances per round; any integer, taken mod K.
   std::int64_t step = 1;
-  /// Overlap r in [0, 1] of consecutive windows, [Rolex, A.4]: replaces step by
-  /// 1 + floor(beta (1 - r) K), so that 1 gives step 1 and 0 a whole window and one node more.
+  /// Overlap r in [0, 1] of consecutive windows, [Rolex, A.4]: replaces step by 1 + floor(beta
+  /// (1 - r) K), so that 1 gives step 1, and 0 a whole window plus one node.
   std::optional<double> window_overlap = {};
   direction walk = direction::forward;
   rounding round_to = rounding::floor;
-  /// Nodes kept at least.
+  /// Minimum number of nodes kept.
   std::int64_t minimum = 1;
   /// Where the window of client 0 starts in round 0.
   std::int64_t phase = 0;
-  /// How much further each client's window starts than that of the client numbered before it: 0
-  /// gives all clients one window a round; [Rolex, Fig. 1] shows clients that are 2 nodes apart.
+  /// By how many nodes each client's window starts after that of the client with the previous
+  /// number. 0 gives all clients the same window in a round; [Rolex, Fig. 1] shows clients that are
+  /// 2 nodes apart.
   std::int64_t client_phase = 0;
 
-  /// Conventions of the paper: forward, floor.
+  /// The conventions of the paper: forward, floor.
   static rolling paper() { return {}; }
-  /// Conventions of the code released with the paper: backward, ceil.
+  /// The conventions of the code released with the paper: backward, ceil.
   static rolling released() {
     rolling out;
     out.walk = direction::backward;
@@ -70,7 +71,7 @@ struct rolling {
   }
 
  private:
-  // GCC 12 takes an empty optional that is tested for one that is read, at -O3.
+  // At -O3 GCC 12 mistakes the test of an empty optional for a read.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// The averaging weights of FedRolex's ablation, for a client or for each of its elements, and the
-/// average that takes weights for each element.
+/// The averaging weights of FedRolex's ablation, per client or per element, and the average that
+/// takes weights per element.
 #pragma once
 
 #include <subfed/average/detail/checks.hpp>
@@ -30,14 +30,14 @@ namespace subfed::inline v0 {
 
 /// What a client's weight is proportional to. [Rolex, A.3]
 enum class weighting {
-  none,       ///< nothing: all clients weigh the same
+  none,       ///< nothing: all clients have the same weight
   kept_size,  ///< the kernels that it holds
   updates,    ///< how often it has updated the model, or the element
   both        ///< the product of the two
 };
 
-/// Kernels that a client holds: input channels times output channels of each parameter of rank 2 or
-/// more (a matrix element counts as one), of what takes part or not.
+/// Number of kernels that a client holds: input channels times output channels of each parameter of
+/// rank 2 or more (a matrix element counts as one), whether they take part or not.
 inline std::int64_t kept_kernels(const submodel& sub) {
   std::int64_t n = 0;
   for (std::size_t t = 0; t < sub.parent().tensors().size(); ++t) {
@@ -48,8 +48,8 @@ inline std::int64_t kept_kernels(const submodel& sub) {
   return n;
 }
 
-/// p_m of a client in Eq. 10, for any average that takes one weight a client; `updates` counts the
-/// rounds in which it took part, this one included.
+/// p_m of a client in Eq. 10, for any average that takes one weight per client; `updates` counts
+/// the rounds in which it took part, this one included.
 ///
 /// Throws  error for a negative number of updates.
 inline double client_weight(weighting by, const submodel& sub, std::int64_t updates) {
@@ -64,9 +64,9 @@ inline double client_weight(weighting by, const submodel& sub, std::int64_t upda
   return weight;
 }
 
-/// How often one client has updated each element of the model: one object a client.
+/// How often one client has updated each element of the model: one object per client.
 ///
-/// Cost  4 bytes a parameter.
+/// Cost  4 bytes per parameter.
 class update_counts {
  public:
   explicit update_counts(model net) : net_(std::move(net)) {
@@ -76,7 +76,7 @@ class update_counts {
   }
 
   /// Counts a round in which the client updates what it holds (of a restricted submodel, what takes
-  /// part). Only for an update that the average is to take: not for one that is left out.
+  /// part). Only for updates that the average takes, not for those that are left out.
   ///
   /// Throws  error for a submodel of another model.
   void record(const submodel& sub) {
@@ -92,7 +92,7 @@ class update_counts {
     static_cast<void>(net_[tensor]);  // refuses a foreign tensor
     return counts_[tensor.number()];
   }
-  /// What a checkpoint has to keep, and to put back.
+  /// For checkpoints: what has to be saved and restored.
   std::span<std::uint32_t> counts(tensor_id tensor) {
     static_cast<void>(net_[tensor]);
     return counts_[tensor.number()];
@@ -105,8 +105,8 @@ class update_counts {
 };
 
 /// The weight of each element of a client's tensors, row-major, tensor by tensor; 0 where an
-/// element does not take part. Record the round that is to be averaged first: a client's first
-/// update of an element would weigh nothing otherwise.
+/// element does not take part. Record the round before averaging it: otherwise a client's first
+/// update of an element would have the weight 0.
 ///
 /// Throws  error when counts and submodel are of different models.
 inline std::vector<std::vector<double>> element_weights(weighting by, const submodel& sub,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// HeteroFL's static batch norm: mean and variance of every channel, gathered after training in one
-/// pass over the clients' data, and merged.
+/// HeteroFL's static batch norm: mean and variance of every channel, collected after training in
+/// one pass over the clients' data, and merged.
 #pragma once
 
 #include <subfed/detail/arithmetic.hpp>
@@ -17,14 +17,14 @@
 namespace subfed::inline v0 {
 
 /// Number, mean and sum of squared distances of the values of each channel. In training no
-/// statistics are tracked, so narrow models do not mix theirs; afterwards each client adds what its
-/// data give in the server's model, and the server merges. [HeteroFL] (Only these numbers
+/// statistics are tracked, so narrow models do not mix theirs. Afterwards each client adds the
+/// values of its data in the server's model, and the server merges. [HeteroFL] (Only these numbers
 /// travel, no data.)
 ///
-/// Numerics  In double; a batch by two passes, batches and clients by the update of Chan, Golub and
-///           LeVeque, which loses nothing where the mean is large. The order of merges shows in the
-///           last bits only.
-/// Cost      16 bytes a channel.
+/// Numerics  In double; a batch in two passes, batches and clients by the update of Chan, Golub and
+///           LeVeque, which stays accurate where the mean is large. The order of merges affects
+///           only the last bits.
+/// Cost      16 bytes per channel.
 class channel_moments {
  public:
   /// Throws  error for a negative number of channels.
@@ -68,7 +68,7 @@ class channel_moments {
     merge(own);
   }
 
-  /// Takes in what another has seen.
+  /// Adds what another object has seen.
   ///
   /// Throws  error for another number of channels.
   void merge(const channel_moments& other) {
@@ -87,12 +87,13 @@ class channel_moments {
     count_ += other.count_;
   }
 
-  /// Values seen of each channel.
+  /// Number of values seen of each channel.
   std::int64_t count() const noexcept { return count_; }
   const std::vector<double>& mean() const noexcept { return mean_; }
-  /// Mean squared distance from the mean, what a batch norm divides by; 0 before anything is added.
+  /// Mean squared distance from the mean, which a batch norm divides by; 0 before anything is
+  /// added.
   std::vector<double> variance() const { return divided_by(count_); }
-  /// With count - 1 in the divisor, what PyTorch keeps as running_var.
+  /// With count - 1 as divisor: PyTorch's running_var.
   ///
   /// Throws  error when fewer than two values were added.
   std::vector<double> unbiased_variance() const {

@@ -81,9 +81,10 @@ double distillation_loss(const tensor_view<const T>& student, const tensor_view<
 ///   (1 - alpha) CE(softmax(student), label) + alpha T^2 KL(softmax(teacher / T) || softmax(student
 ///   / T))
 ///
-/// [FjORD, 3.2], the student a width p, the teacher the largest width of the client. T^2, which the
-/// paper leaves out and which is 1 at its T = 1, keeps the size of gradients the same for every T.
-/// [FjORD] trains the teacher on the labels in the same step, and found alpha = T = 1 best.
+/// [FjORD, 3.2], the student being a width p, the teacher the largest width of the client. T^2,
+/// which the paper omits and which is 1 at its T = 1, keeps the size of gradients the same for
+/// every T. [FjORD] trains the teacher on the labels in the same step, and found alpha = T = 1
+/// best.
 ///
 ///   distillation_loss<float>(student, teacher, labels, {.alpha = 1, .temperature = 1});
 ///
@@ -100,8 +101,8 @@ double distillation_loss(const tensor_view<std::type_identity_t<const T>>& stude
                                    [](std::size_t, std::size_t, double) {});
 }
 
-/// The same, with the derivative by the student's logits written to `gradient`; the teacher is
-/// taken as constant.
+/// The same, with the derivative with respect to the student's logits written to `gradient`; the
+/// teacher is constant.
 ///
 /// Throws  as above; nothing has been written then.
 template <averageable T>

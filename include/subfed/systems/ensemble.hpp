@@ -24,7 +24,7 @@
 
 namespace subfed::inline v0 {
 
-/// l_s / l_c: by what a client multiplies the values of a group of which it holds l_c of l_s nodes.
+/// l_s / l_c: the factor of a client for the values of a group of which it holds l_c of l_s nodes.
 /// [Cheng, Alg. 1]
 ///
 /// Throws  error when it holds none.
@@ -37,7 +37,7 @@ inline double width_scale(const submodel& sub, group_id group) {
   return static_cast<double>(sub.parent()[group].extent) / static_cast<double>(held);
 }
 
-/// 1 / beta: HeteroFL's scaler behind each convolution in training, and FedRolex's. It differs from
+/// 1 / beta: HeteroFL's scaler after each convolution in training, and FedRolex's. It differs from
 /// width_scale() where beta K is rounded. [HeteroFL]
 inline double scaler(const capacity& beta) { return 1 / beta.value(); }
 
@@ -64,8 +64,8 @@ struct ensemble_members {
   }
 };
 
-/// S = {r K/R .. (r+1) K/R - 1}, r the client's member: R models inside of one. [Cheng, Sec. 3] The
-/// request's capacity does not matter; block{} takes R from it, and client mod R.
+/// S = {r K/R .. (r+1) K/R - 1}, r the client's member: R models inside one. [Cheng, Sec. 3] The
+/// request's capacity does not matter; disjoint_block{} takes R from it, and client mod R.
 struct ensemble_block {
   ensemble_members members;
 
@@ -83,8 +83,9 @@ struct ensemble_block {
 };
 
 /// Sets to 0 what none of the submodels holds: weights between blocks, which join members from the
-/// second hidden layer on. The paper leaves them random (Remark in Sec. 4). With them at 0 the one
-/// server model is the sum of its members. Of parameters alone: a variance of 0 would divide by 0.
+/// second hidden layer on. The paper leaves them random (Remark in Sec. 4). With them at 0 the
+/// server model is the sum of its members. Only parameters are set: a variance of 0 would lead to a
+/// division by 0.
 ///
 /// Returns  how many elements were set.
 /// Throws   error for a submodel of another model, or a wrong number or shape of tensors; nothing
@@ -113,7 +114,7 @@ std::int64_t clear_unheld(const model& net, std::span<const submodel> members,
 
 /// f_s = (f^(1) + .. + f^(R)) / R: the mean of the members' outputs. [Cheng, Alg. 2]
 ///
-/// Shapes    all alike; any strides.
+/// Shapes    all equal; any strides.
 /// Throws    error for no member, or shapes that differ; nothing has been written then.
 /// Numerics  Sums in double in the order given, one rounding to T.
 template <averageable T>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// FedDrop's synchronised dropout: keep probabilities of a client's nodes, thresholds that all
-/// clients share, the sets that follow, and the scale of what is kept.
+/// clients share, the sets that result, and the scale of what is kept.
 #pragma once
 
 #include <subfed/detail/arithmetic.hpp>
@@ -21,8 +21,8 @@
 
 namespace subfed::inline v0 {
 
-/// p_c[n]: with which probability a client keeps each node of the groups that schemes cut. Nodes of
-/// groups declared cut::never are always kept. [FedDrop, 3.3]
+/// p_c[n]: the probability with which a client keeps each node of the groups that schemes cut.
+/// Nodes of groups declared cut::never are always kept. [FedDrop, 3.3]
 ///
 /// keep_probabilities(net, p), the same for all nodes and never changed, is UniDrop. [FedDrop, 4]
 class keep_probabilities {
@@ -47,7 +47,7 @@ class keep_probabilities {
         first_[group.number()], first_[group.number() + 1] - first_[group.number()]);
   }
 
-  /// Of all nodes in a row, group by group.
+  /// Of all nodes, group by group.
   std::span<const double> values() const noexcept { return values_; }
   /// Number of a group's first node in values().
   std::size_t first(group_id group) const {
@@ -55,8 +55,8 @@ class keep_probabilities {
     return first_[group.number()];
   }
 
-  /// Throws  error for another number of values, or one that is not in [0, 1]; nothing is changed
-  ///         then.
+  /// Throws  error for another number of values, or one that is not in [0, 1]; nothing has been
+  ///         changed then.
   void assign(std::span<const double> values) {
     if (values.size() != values_.size()) {
       detail::fail("subfed: keep_probabilities: " + std::to_string(values.size()) +
@@ -79,7 +79,7 @@ class keep_probabilities {
 
 namespace detail {
 
-/// The random numbers of a group's thresholds, node n word number n.
+/// The random numbers of a group's thresholds: word number n for node n.
 inline random_stream sync_stream(std::uint64_t seed, std::uint64_t round, std::uint64_t step,
                                  std::string_view group) noexcept {
   return {seed, round, step, name_hash(group) ^ name_hash("subfed sync_dropout")};
@@ -102,11 +102,11 @@ inline double sync_threshold(std::uint64_t seed, std::uint64_t round, std::uint6
 /// S = {n : t_n < p_c[n]}. [FedDrop, Eq. 3] A scheme of one client, whose capacity and number do
 /// not matter: draw(net, sync_dropout{p, step}, {.seed = seed, .round = round}).
 ///
-/// Two clients of which one has the larger probability everywhere hold nested sets, and
+/// If one of two clients has the larger probability everywhere, their sets are nested, and
 /// E[d_i d_j] = min(p_i, p_j). [FedDrop, Eq. 4] A set may be empty.
 struct sync_dropout {
   keep_probabilities keep;
-  std::uint64_t step = 0;  ///< of the local mini-batches; 0 throughout: thresholds of the round
+  std::uint64_t step = 0;  ///< number of the local mini-batch; always 0: thresholds per round
 
   /// Throws  error for a group that the model does not have, or of another extent.
   index_set operator()(const draw_request& where) const {
@@ -132,8 +132,8 @@ struct sync_dropout {
   }
 };
 
-/// 1 / p_c[n] for the nodes of a group that a submodel keeps, in its order: what their values are
-/// multiplied by in training. [FedDrop, Eq. 3]
+/// 1 / p_c[n] for the nodes of a group that a submodel keeps, in its order: the factors for their
+/// values in training. [FedDrop, Eq. 3]
 ///
 /// Throws  error for a submodel of another model, or a kept node of probability 0 or so small that
 ///         1 / p is not finite.
@@ -157,8 +157,8 @@ inline std::vector<double> keep_scale(const keep_probabilities& keep, const subm
   return out;
 }
 
-/// Standard deviation of the weights at the start: sqrt(2 p / N), N inputs of a node, p the keep
-/// probability of the dropout behind the layer. [FedDrop, Theorem 1]
+/// Standard deviation of the weights at the start: sqrt(2 p / N), N the inputs of a node, p the
+/// keep probability of the dropout after the layer. [FedDrop, Theorem 1]
 ///
 /// Throws  error unless p is in (0, 1] and inputs >= 1.
 inline double initial_deviation(double p, std::int64_t inputs) {

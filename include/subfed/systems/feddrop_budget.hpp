@@ -16,17 +16,17 @@
 
 namespace subfed::inline v0 {
 
-/// flops(f, p_c): the operations of one forward pass when every dimension has as many elements as
-/// are expected to be kept. [FedDrop, Eq. 9 and 10]
+/// flops(f, p_c): the operations of one forward pass when every dimension has the expected number
+/// of kept elements. [FedDrop, Eq. 9 and 10]
 ///
 ///   sum over operations of price x positions x product over dimensions of E[elements kept]
 ///
-/// A linear function of sum_n p_c[n] of each group in each factor. Where one operation uses a group
+/// Each factor is a linear function of sum_n p_c[n] of each group. Where one operation uses a group
 /// in two dimensions (hidden to hidden of an LSTM) the paper's product of means is below the exact
 /// expectation by sum p (1 - p).
 class expected_flops {
  public:
-  /// Throws  error when the workload is of another model, or costs nothing.
+  /// Throws  error when the workload is of another model, or has cost 0.
   expected_flops(model net, const workload& work,
                  const cost_rule& rule = cost_rule::feddrop_equations())
       : net_(std::move(net)) {
@@ -67,8 +67,8 @@ class expected_flops {
     }
     return out;
   }
-  /// The derivative by the number of kept nodes of each group: so much does a node's probability
-  /// cost.
+  /// The derivative with respect to the number of kept nodes of each group: the price of a node's
+  /// probability.
   std::vector<double> gradient(std::span<const double> sums) const {
     std::vector<double> out(sums.size(), 0.0);
     for (const term& t : terms_) {
@@ -85,7 +85,7 @@ class expected_flops {
     return out;
   }
 
-  /// sum_n p_c[n] of each group; of a group that is never cut its extent.
+  /// sum_n p_c[n] of each group; for a group that is never cut, its extent.
   ///
   /// Throws  error for probabilities of another model.
   std::vector<double> group_sums(const keep_probabilities& keep) const {
@@ -146,7 +146,7 @@ class expected_flops {
   double dense_ = 0;
 };
 
-/// What the clients of a round may cost together: g(p) >= 0 with
+/// The limit on the total cost of a round's clients: g(p) >= 0 with
 ///
 ///   g(p) = r - sum over c of flops(f, p_c) / (|C| flops(f))          [FedDrop, Eq. 5]
 class flops_budget {
@@ -171,8 +171,8 @@ class flops_budget {
     return ratio_ - sum / (static_cast<double>(clients.size()) * cost_.dense());
   }
 
-  /// The constant p of all nodes and clients with g(p) = 0, from which training starts and with
-  /// which UniDrop goes on: the largest double with g(p) >= 0. [FedDrop, 3.5]
+  /// The constant p of all nodes and clients with g(p) = 0, from which training starts and which
+  /// UniDrop keeps: the largest double with g(p) >= 0. [FedDrop, 3.5]
   ///
   /// Throws  error when what is never dropped costs more than the budget.
   double constant_start() const {

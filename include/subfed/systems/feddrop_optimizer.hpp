@@ -23,9 +23,9 @@ namespace subfed::inline v0 {
 struct keep_optimizer_options {
   double barrier = 1e-4;          ///< mu [FedDrop, Eq. 8]
   std::int64_t iterations = 200;  ///< at most
-  double step = 0.1;              ///< the most that a probability changes in the first iteration
-  double tolerance = 1e-4;        ///< it ends when no probability may change, or does, by as much
-  double smallest = 0.01;         ///< no probability is below
+  double step = 0.1;              ///< the largest change of a probability in the first iteration
+  double tolerance = 1e-4;  ///< it ends when no probability can change, or changes, by as much
+  double smallest = 0.01;   ///< lower limit of the probabilities
 };
 
 /// Why the optimiser ended.
@@ -41,7 +41,7 @@ struct keep_report {
 
 namespace detail {
 
-/// Nobody watches the iterations.
+/// No observer of the iterations.
 struct no_observer {
   void operator()(std::int64_t, std::span<const double>) const noexcept {}
 };
@@ -70,33 +70,33 @@ inline void check_keep_options(const keep_optimizer_options& options) {
 ///
 ///   minimise  sum over n, i, j of S^n_ij / max(q_i[n], q_j[n])  -  mu log g(q)    [FedDrop, Eq. 8]
 ///
-/// from p, or from p made smaller where p does not meet the budget with something to spare, which
-/// the constant start does not.
+/// from p, or from smaller probabilities where p does not meet the budget with a margin, as is the
+/// case for the constant start.
 ///
 /// For a given order of the clients at each node the objective is sum a / q. A step goes to the
-/// minimum of that along the order, with the budget's cost taken linear, within a distance that
-/// every probability may change by. Equal clients are put in the order in which they part best, and
-/// stay equal where that gains nothing. The distance is halved whenever three steps in a row bring
-/// hardly any gain. Where the probabilities have settled other orders are tried, and an iteration
-/// goes there, however far that is. The best probabilities seen are returned. For S with positive
-/// elements off the diagonal the problem is not convex: with few clients they are the minimum in
-/// nearly all cases, with many they may be a local one.
+/// minimum of that along the order, with the budget's cost linearised, within a maximum change of
+/// every probability. Equal clients are put in the order in which separating them gains most, and
+/// stay equal where it gains nothing. The maximum change is halved whenever three steps in a row
+/// gain hardly anything. Where the probabilities have settled, other orders are tried, and an
+/// iteration goes there, however far that is. The best probabilities found are returned. For S with
+/// positive elements off the diagonal the problem is not convex: with few clients the result is the
+/// minimum in nearly all cases, with many it may be a local one.
 ///
-/// iterations * step bounds how far a round changes the probabilities unless they settle before. S
-/// of one round is noise in part, and training does better when a round goes a small part of the
+/// iterations * step limits how far a round changes the probabilities, unless they settle before. S
+/// of one round is partly noise, and training works better when a round goes a small part of the
 /// way: the trainer takes three iterations of 0.02 (docs/methods.md).
 ///
-/// observer(iteration, q) is called for every step, q with the clients of a node in a row.
+/// observer(iteration, q) is called for every step; in q the clients of a node are contiguous.
 ///
 /// Pre      S is similarity_of the same clients in the same order.
 /// Post     g > 0 at every step; every q is in [smallest, 1]; clients with the same S and the same
 ///          p get the same q.
 /// Throws   error for other numbers of clients or nodes, models that differ, options out of range,
 ///          similarities that are not finite or overflow the objective, or a budget that even the
-///          smallest probabilities do not meet; nothing is changed then.
-/// Numerics Elements of S enter the steps as floats over the largest one, sums are in double; the
-///          same bits everywhere.
-/// Cost     O(N C^2) an iteration, O(N C) while the order of the clients stays.
+///          smallest probabilities do not meet; nothing has been changed then.
+/// Numerics Elements of S, divided by the largest one, enter the steps as floats; sums are in
+///          double; the same bits everywhere.
+/// Cost     O(N C^2) per iteration, O(N C) while the order of the clients stays the same.
 template <class Observer = detail::no_observer>
 keep_report optimize_keep(const trajectory_similarity& similarity, const flops_budget& budget,
                           std::span<keep_probabilities> clients,

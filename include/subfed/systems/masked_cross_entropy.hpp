@@ -19,9 +19,9 @@
 
 namespace subfed::inline v0 {
 
-/// What becomes of the logits of classes that a client does not have.
+/// What happens to the logits of classes that a client does not have.
 enum class absent_logits {
-  zero,           ///< set to 0, as released: such a class still has e^0 in the softmax
+  zero,           ///< set to 0, as in the released code: such a class still has e^0 in the softmax
   minus_infinity  ///< left out of the softmax
 };
 
@@ -95,8 +95,8 @@ double masked_cross_entropy(const tensor_view<const T>& logits,
 
 }  // namespace detail
 
-/// Mean over samples of -log softmax(z)[label], z the logits with those of absent classes replaced.
-/// [HeteroFL]
+/// Mean over samples of -log softmax(z)[label], with z the logits, those of absent classes
+/// replaced. [HeteroFL]
 ///
 ///   masked_cross_entropy<float>(logits, labels, index_set(10, {3, 7}), absent_logits::zero);
 ///
@@ -111,7 +111,8 @@ double masked_cross_entropy(const tensor_view<std::type_identity_t<const T>>& lo
                                       [](std::size_t, std::size_t, double) {});
 }
 
-/// The same, with the derivative by the logits, 0 for absent classes, written to `gradient`.
+/// The same, with the derivative with respect to the logits, 0 for absent classes, written to
+/// `gradient`.
 ///
 /// Shapes  gradient (samples, classes), any strides.
 /// Throws  as above; nothing has been written then.

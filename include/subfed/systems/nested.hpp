@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// The model as a client sees it, and smaller submodels inside of what the client holds.
+/// The model as a client sees it, and smaller submodels within what the client holds.
 #pragma once
 
 #include <subfed/model.hpp>
@@ -14,8 +14,8 @@
 
 namespace subfed::inline v0 {
 
-/// The model of which the client has all: the same groups and tensors by name and role, each group
-/// with as many nodes as the submodel holds.
+/// The model that consists of what the client holds: the same groups and tensors by name and role,
+/// each group with as many nodes as the submodel holds.
 inline model local_model(const submodel& held) {
   const model& net = held.parent();
   model out;
@@ -29,14 +29,14 @@ inline model local_model(const submodel& held) {
 }
 
 /// A smaller submodel as part of a larger one: node n of the model is position p in the result
-/// where held[group][p] = n. With it a client cuts its own tensors, step by step, as the server
-/// cuts the model: FjORD's width of a step, the channels that FedDrop keeps in a mini-batch.
+/// where held[group][p] = n. With it a client slices its own tensors in every step, as the server
+/// slices the model: FjORD's width of a step, the channels that FedDrop keeps in a mini-batch.
 ///
 ///   const auto step = within(draw(net, widths, key), held);   // a submodel of local_model(held)
 ///   slice<float>(own, step, smaller);                         // .. train ..
 ///   scatter<float>(smaller, step, own);
 ///
-/// Of a restricted smaller submodel the same nodes take part.
+/// If the smaller submodel is restricted, the same nodes take part in the result.
 ///
 /// Throws  error when the two are of different models, or for a node that the larger one lacks; it
 ///         names the group and the node.

@@ -22,7 +22,7 @@ namespace subfed::inline v0 {
 /// D_P: candidate widths 0 < s_1 < .. < s_k <= 1 with positive probabilities. [FjORD, 3.1]
 class width_distribution {
  public:
-  /// U_k: the widths 1/k, 2/k, .. 1, all as likely. [FjORD, 3.1]
+  /// U_k: the widths 1/k, 2/k, .. 1, all equally likely. [FjORD, 3.1]
   ///
   /// Throws  error when k < 1.
   static width_distribution uniform(std::int64_t k) {
@@ -35,10 +35,10 @@ class width_distribution {
     return width_distribution(std::move(widths));
   }
 
-  /// Widths with weights in the same order; without weights all are as likely.
+  /// Widths with weights in the same order; without weights all are equally likely.
   ///
-  /// Throws  error for no width, widths that do not ascend, another number of weights, or a weight
-  ///         that is not positive and finite.
+  /// Throws  error without a width, for widths that are not ascending, another number of weights,
+  ///         or a weight that is not positive and finite.
   explicit width_distribution(std::vector<capacity> widths, std::vector<double> weights = {})
       : widths_(std::move(widths)), weights_(std::move(weights)) {
     if (widths_.empty()) detail::fail("subfed: width_distribution: no width is given");
@@ -64,7 +64,7 @@ class width_distribution {
 
   std::span<const capacity> widths() const noexcept { return widths_; }
 
-  /// Widths that a client can hold: the first n. A width that is p_max up to a float's rounding
+  /// Widths that a client can hold: the first n. A width that equals p_max up to a float's rounding
   /// counts.
   ///
   /// Throws  error when there is none.
@@ -78,7 +78,7 @@ class width_distribution {
     }
     return n;
   }
-  /// The largest width that a client can hold: what it is sent, and the teacher of its
+  /// The largest width that a client can hold: what the server sends it, and the teacher of its
   /// distillation.
   const capacity& largest(const capacity& p_max) const { return widths_[allowed(p_max) - 1]; }
 
@@ -115,7 +115,7 @@ enum class width_for { submodel, group };
 ///
 /// A client is sent draw(net, prefix::ordered(), {.capacity = widths.largest(p_max)}); in each
 /// local step it trains draw(net, ordered_dropout{widths, .step = i}, key) of that (see within()).
-/// The submodels are nested: p_1 < p_2 holds a subset. The server averages what the client was
+/// The submodels are nested: p_1 < p_2 holds a subset. The server averages over what the client was
 /// sent, with its number of examples as weight: that is FjORD's average of rings.
 ///
 /// Numerics  p follows from seed, round, client, step and (width_for::group) the group's name, the
@@ -124,12 +124,12 @@ struct ordered_dropout {
   width_distribution widths;
   width_for drawn_for = width_for::submodel;
   std::uint64_t step = 0;  ///< of the client's local steps
-  /// Nodes kept at least.
+  /// Minimum number of nodes kept.
   std::int64_t minimum = 1;
 
   /// p of a group.
   ///
-  /// Throws  error when no width is as small as the request's capacity.
+  /// Throws  error when all widths are above the request's capacity.
   const capacity& width(const draw_request& where) const {
     const std::uint64_t group =
         drawn_for == width_for::group ? name_hash(where.group) : std::uint64_t{0};
@@ -143,8 +143,8 @@ struct ordered_dropout {
   }
 };
 
-/// Batch norms of one layer, one for each width: [FjORD] keeps statistics apart, since the inputs
-/// of a narrow model have other moments.
+/// Batch norms of one layer, one for each width: [FjORD] keeps separate statistics, since the
+/// inputs of a narrow model have different moments.
 struct width_norms {
   std::vector<group_id> groups;           ///< of ceil(s_i K) nodes, never cut by a scheme
   std::vector<batch_norm_tensors> norms;  ///< "name.width1.running_mean", ..
@@ -170,8 +170,8 @@ inline width_norms batch_norm_per_width(model& net, const std::string& name, gro
   });
 }
 
-/// The submodel with the statistics of the widths up to p_max, and without the others: a client
-/// counts for the widths that it trains.
+/// The submodel with the statistics of the widths up to p_max, without the others: a client counts
+/// only for the widths that it trains.
 inline submodel with_widths_up_to(submodel held, const width_norms& norms,
                                   const width_distribution& widths, const capacity& p_max) {
   const std::size_t n = widths.allowed(p_max);

@@ -40,9 +40,9 @@ void check_written(const char* verb, const char* role, const model& net,
 
 /// mu / 2 ||w - w_start||^2: what FedProx adds to a client's loss. [FedProx] w_start is the
 /// submodel as the server sent it, so parameters that the client lacks do not count. Tensors that
-/// are not parameters of `net` do not count either, and are not looked at.
+/// are not parameters of `net` do not count either, and are not read.
 ///
-/// Shapes    both lists with the tensors of net, parameters alike; any strides.
+/// Shapes    both lists have the tensors of net, parameters with equal shapes; any strides.
 /// Throws    error for a mu that is negative or not finite, or shapes that differ.
 /// Numerics  Sum in double, tensor by tensor in row-major order.
 template <averageable T>
@@ -70,8 +70,8 @@ double proximal_term(const model& net, double mu,
 ///
 ///   add_proximal<float>(net, mu, weights, start, gradients);
 ///
-/// Shapes    the three lists with the tensors of net, parameters alike; any strides.
-/// Post      What is not a parameter of net keeps its gradient.
+/// Shapes    the three lists have the tensors of net, parameters with equal shapes; any strides.
+/// Post      Tensors that are not parameters of net keep their gradients.
 /// Throws    as proximal_term; error for gradients with several indices for one element. Nothing
 ///           has been written then.
 /// Numerics  One rounding to T.

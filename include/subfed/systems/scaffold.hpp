@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// SCAFFOLD's control variates, cut and averaged like parameters. [SCAFFOLD]
+/// SCAFFOLD's control variates, sliced and averaged like parameters. [SCAFFOLD]
 #pragma once
 
 #include <subfed/average/detail/kernels.hpp>
@@ -23,13 +23,13 @@ namespace subfed::inline v0 {
 /// gradient += c - c_i: a local step is y -= lr (g - c_i + c). [SCAFFOLD, Alg. 1]
 ///
 /// Both controls are slices by the client's submodel, of tensors of the whole model that the server
-/// (c) and the client (c_i) keep; what a client never held has the control 0. Only parameters of
-/// `net` have controls: of other tensors neither is looked at.
+/// (c) and the client (c_i) keep; what a client has never held has the control 0. Only parameters
+/// of `net` have controls: those of other tensors are not read.
 ///
 ///   correct_gradients<float>(net, own_control, server_control, gradients);
 ///
-/// Shapes  the three lists with the tensors of net, parameters alike; any strides.
-/// Post    What is not a parameter of net keeps its gradient.
+/// Shapes  the three lists have the tensors of net, parameters with equal shapes; any strides.
+/// Post    Tensors that are not parameters of net keep their gradients.
 /// Throws  error for shapes that differ, or gradients with several indices for one element; nothing
 ///         has been written then.
 template <averageable T>
@@ -66,13 +66,13 @@ struct local_steps {
 ///   delta = c_i+ - c_i = (x - y) / (K lr) - c        [SCAFFOLD, Alg. 1, option II]
 ///
 /// The client adds it to its own control; the server averages the deltas of the cohort with
-/// control_options(). What is not a parameter of `net` has the change 0: statistics, counters and
-/// local tensors never get a control.
+/// control_options(). Tensors that are not parameters of `net` have the change 0: statistics,
+/// counters and local tensors never get a control.
 ///
 ///   control_change<float>(net, start, trained, server_control, {.steps = K, .lr = lr}, delta);
 ///
-/// Shapes    all lists with the tensors of net, parameters alike; any strides. Of what is not a
-///           parameter delta alone is used.
+/// Shapes    all lists have the tensors of net, parameters with equal shapes; any strides. Of
+///           tensors that are not parameters only delta is used.
 /// Throws    error for no step, a learning rate that is not positive and finite, or shapes that
 ///           differ; nothing has been written then.
 /// Numerics  In double, one rounding to T.
@@ -109,11 +109,12 @@ void control_change(const model& net, const tensor_views<std::type_identity_t<co
   }
 }
 
-/// How any average of the library takes in the deltas of a cohort of |S| clients out of N:
+/// The options with which any average of the library adds the deltas of a cohort of |S| clients out
+/// of N:
 ///
 ///   c += (1 / N) sum over the cohort of the scattered deltas        [SCAFFOLD, Alg. 1]
 ///
-/// so that c stays the mean of all clients' controls, with 0 for what a client never held:
+/// so that c stays the mean of all clients' controls, with 0 for what a client has never held:
 /// average_cohort<float>(net, control_updates, server_control, control_options(S, N)), all with
 /// weight 1.
 ///

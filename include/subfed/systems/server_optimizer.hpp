@@ -23,10 +23,10 @@
 
 namespace subfed::inline v0 {
 
-/// Elements of parameters that finish() looked at.
+/// Numbers of elements of parameters in finish().
 struct server_step_report {
   std::int64_t moved = 0;  ///< held by a client of the round
-  std::int64_t still = 0;  ///< value and moments are as they were, bit for bit
+  std::int64_t still = 0;  ///< value and moments have kept their bits
 
   friend bool operator==(const server_step_report&, const server_step_report&) = default;
 };
@@ -35,24 +35,23 @@ struct server_step_report {
 ///
 ///   server_optimizer<float, server_yogi> yogi(net, {.lr = 0.03});
 ///   yogi.begin(globals);                       // keeps the old values
-///   held_elements held;                        // who held what, as the average took it
+///   held_elements held;                        // who held what, as used by the average
 ///   average_cohort<float>(net, updates, globals, held, options);
 ///   yogi.finish(held, globals);                // old + rule(average - old)
 ///
-/// A parameter of which the average took no update does not move, and neither do its moments: with
-/// m and v decayed or m added again, as a plain optimiser does, it would go on without any update.
-/// That is what nobody held, but also what only clients or values that were left out had, clients of
-/// weight 0, and rows that take no part. After an average of your own, say what it took:
-/// held_elements(net, subs).
-/// Statistics, counters and local tensors, and integers of any role, stay as the average left them
-/// and have no moments: with momentum a running variance would go on below 0.
-/// T void: tensors of mixed types.
+/// A parameter for which the average took no update does not move, and neither do its moments. A
+/// plain optimiser would decay m and v or add m again, and the parameter would move without any
+/// update. This concerns what nobody held, but also what was held only by clients or values that
+/// were left out, by clients of weight 0, or in rows that do not take part. After an average of
+/// your own, say what it used: held_elements(net, subs). Statistics, counters and local tensors,
+/// and integers of any role, stay as the average left them and have no moments: with momentum a
+/// running variance could fall below 0. T void: tensors of mixed types.
 ///
-/// Numerics  Moments and old values are doubles; one rounding to T. The same bits everywhere. From
-///           finite values it never makes one that is not: it refuses. What is not finite in the
-///           average goes on into value and moments; see average_options::on_non_finite.
-/// Cost      24 bytes a parameter. The rule is asked twice an element: whether all results are
-///           finite, and for the results.
+/// Numerics  Moments and old values are doubles; one rounding to T. The same bits everywhere.
+///           Finite values never become infinite or NaN: that is refused. What is not finite in the
+///           average enters value and moments; see average_options::on_non_finite.
+/// Cost      24 bytes per parameter. The rule is called twice per element: first to check that all
+///           results are finite, then for the results.
 template <class T, server_rule Rule>
 class server_optimizer {
  public:
@@ -72,7 +71,7 @@ class server_optimizer {
 
   /// Keeps the values that the round starts from.
   ///
-  /// Throws  error for a wrong number or shape of tensors; nothing is kept then.
+  /// Throws  error for a wrong number or shape of tensors; nothing has been kept then.
   void begin(const tensor_views<const T>& globals) {
     detail::check_all_globals("server_optimizer", "global", net_, globals);
     for (std::size_t t = 0; t < globals.size(); ++t) {
@@ -91,13 +90,13 @@ class server_optimizer {
     begun_ = true;
   }
 
-  /// Takes the average that stands in the global tensors and writes old + rule(average - old).
+  /// Reads the average from the global tensors and writes old + rule(average - old).
   ///
-  /// held    What the average wrote: selective_average::held(), or as average_cohort fills it in.
+  /// held    What the average wrote: selective_average::held(), or the output of average_cohort.
   /// Post    Elements that were not held keep value and moments bit for bit.
-  /// Throws  error without begin() before, for held elements of another model, a wrong number or
-  ///         shape of tensors, or where finite values and moments lead to some that are not; nothing
-  ///         has been written then.
+  /// Throws  error without a preceding begin(), for held elements of another model, a wrong number
+  ///         or shape of tensors, or where finite values and moments lead to results that are not
+  ///         finite; nothing has been written then.
   server_step_report finish(const held_elements& held, const tensor_views<T>& globals) {
     if (!begun_) detail::fail("subfed: server_optimizer: finish() without begin()");
     detail::check_all_globals("server_optimizer", "global", net_, globals);
@@ -153,8 +152,8 @@ class server_optimizer {
     return report;
   }
 
-  /// The moments of a tensor, row-major: what a checkpoint has to keep, and to put back. None of
-  /// what is not a parameter.
+  /// The moments of a tensor, row-major, for checkpoints: what has to be saved and restored. Empty
+  /// for tensors that are not parameters.
   std::span<double> first_moment(tensor_id tensor) { return at(tensor).m; }
   std::span<double> second_moment(tensor_id tensor) { return at(tensor).v; }
 
@@ -165,7 +164,7 @@ class server_optimizer {
     std::vector<double> old, m, v;
   };
 
-  /// Calls f(tensor, row-major number, element) for every floating element of parameters.
+  /// Calls f(tensor, row-major number, element) for every floating-point element of parameters.
   template <class F>
   void for_each_parameter(const tensor_views<T>& globals, F&& f) const {
     for (std::size_t t = 0; t < globals.size(); ++t) {

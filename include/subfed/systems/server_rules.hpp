@@ -12,8 +12,8 @@
 
 namespace subfed::inline v0 {
 
-/// What a server does with one parameter: gets delta = average - old value, changes the parameter's
-/// two moments and returns what is added to the old value. A lambda is one:
+/// What a server does with one parameter: it gets delta = average - old value, changes the
+/// parameter's two moments and returns what is added to the old value. A lambda is one:
 ///   [](double delta, double& m, double&) { return m = 0.9 * m + delta; }
 template <class R>
 concept server_rule = std::copy_constructible<R> && requires(const R& r, double d, double& m) {

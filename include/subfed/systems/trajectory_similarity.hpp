@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// FedDrop's trajectory similarity: for each node, how alike the clients of a round updated its
+/// FedDrop's trajectory similarity: for each node, how similarly the clients of a round updated its
 /// parameters.
 #pragma once
 
@@ -56,8 +56,8 @@ class trajectory_similarity {
     }
     return sum;
   }
-  /// Sum over n and i of S^n_ii: the size of the updates, positive wherever they point. total() is
-  /// near 0 where clients disagree.
+  /// Sum over n and i of S^n_ii: the size of the updates, positive whatever their direction.
+  /// total() is near 0 where clients disagree.
   double trace() const noexcept {
     double sum = 0;
     for (std::size_t n = 0; n < nodes_; ++n) {
@@ -65,8 +65,8 @@ class trajectory_similarity {
     }
     return sum;
   }
-  /// All values times a factor: the size of updates changes over a run, the barrier of Eq. 8 does
-  /// not.
+  /// Multiplies all values by a factor: the size of updates changes over a run, the barrier of Eq.
+  /// 8 does not.
   void scale(double factor) noexcept {
     for (double& s : values_) s *= factor;
   }
@@ -84,8 +84,7 @@ class trajectory_similarity {
 
 namespace detail {
 
-/// A client's tensor seen row by row of the global one, a row being an index of its first
-/// dimension.
+/// A client's tensor, row by row of the global one; a row is an index of its first dimension.
 template <class T>
 class row_walk {
  public:
@@ -131,7 +130,7 @@ class row_walk {
 
 }  // namespace detail
 
-/// What a client trained in a round, and with which probabilities.
+/// What a client trained in a round, and its probabilities.
 template <class T>
 struct trajectory {
   submodel sub;                   ///< what it was sent
@@ -142,12 +141,12 @@ struct trajectory {
 
 /// S^n_ij = lambda_i lambda_j max(p_i[n], p_j[n]) Delta_i^n . Delta_j^n,
 ///
-/// Delta_c^n the old values minus the client's, of the parameters of node n. [FedDrop, Theorem 2]
-/// These are the elements of all parameters whose first dimension is bound to the node's group: the
-/// filter of an output channel and its bias, the rows of an LSTM's four gates. What a client does
-/// not hold it did not change.
+/// with Delta_c^n the old values minus the client's, for the parameters of node n.
+/// [FedDrop, Theorem 2] These are the elements of all parameters whose first dimension is bound to
+/// the node's group: the filter of an output channel and its bias, the rows of an LSTM's four
+/// gates. What a client does not hold, it has not changed.
 ///
-/// Shapes    `before` as the model; tensors of a client as its submodel.
+/// Shapes    `before` as in the model; a client's tensors as in its submodel.
 /// Throws    error for clients, submodels, probabilities or tensors that do not fit the model, a
 ///           sum of weights that is not positive, an update with a value that is not finite, or
 ///           updates whose products are not.
@@ -189,7 +188,7 @@ trajectory_similarity similarity_of(const model& net,
     for (std::size_t r = 1; r < info.extents.size(); ++r) row_elements *= info.extents[r];
     const auto rows = static_cast<std::size_t>(info.extents[0]);
 
-    // The node of each row, and then row by row all clients' updates, a client a column.
+    // The node of each row; then, row by row, all clients' updates, one client per column.
     std::vector<std::size_t> node(rows, numbering.values().size());
     std::size_t row = 0;
     for (const dimension::part& p : info.dimensions[0].parts()) {
@@ -251,8 +250,8 @@ trajectory_similarity similarity_of(const model& net,
 
 /// sum over n, i and j of S^n_ij / max(q_i[n], q_j[n]). [FedDrop, Eq. 7]
 ///
-/// Throws  error for another number of clients or nodes, a pair of probabilities 0, or a sum that is
-///         not finite.
+/// Throws  error for another number of clients or nodes, a pair of probabilities that are both 0,
+///         or a sum that is not finite.
 /// Cost    O(N C^2).
 inline double trajectory_objective(const trajectory_similarity& similarity,
                                    std::span<const keep_probabilities> clients) {

@@ -121,17 +121,17 @@ TEST_CASE("weights too far apart for one sum of doubles: exact at once, refused 
           pair_mean<float>(form::streamed, {1e308, 1e-320}, {3, 5});
         }) ==
         "subfed: average: client 1 of round 0 has a weight, 9.99988867e-321, whose product with "
-        "the values of tensor 'x' lies too far from the other products to be added to them");
+        "the values of tensor 'x' is too far from the other products to be added to them");
   CHECK(message_of([] {
           pair_mean<double>(form::streamed, {1e300, 1}, {1e300, 1e-300});
         }) ==
         "subfed: average: client 1 of round 0 has a weight, 1, whose product with the values of "
-        "tensor 'x', at global element (1,), lies too far from the other products to be added to "
+        "tensor 'x', at global element (1,), is too far from the other products to be added to "
         "them");
   CHECK(message_of([] {
           pair_mean<double>(form::merged, {1e300, 1}, {1e300, 1e-300});
         }) ==
-        "subfed: average: the products of weights and values of tensor 'x' lie too far apart in "
+        "subfed: average: the products of weights and values of tensor 'x' are too far apart in "
         "the averages to merge to be added");
 }
 

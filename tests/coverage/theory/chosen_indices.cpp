@@ -42,7 +42,7 @@ double by_steps(std::vector<std::int64_t> counts, std::int64_t times) {
 
 }  // namespace
 
-TEST_CASE("two sub-models take 3 rounds until both were chosen, 5.5 until both were twice") {
+TEST_CASE("two submodels take 3 rounds until both were chosen, 5.5 until both were twice") {
   CHECK(rounds_until_chosen(2).mean == doctest::Approx(3));
   CHECK(rounds_until_chosen(2).variance == doctest::Approx(2));
   CHECK(rounds_until_chosen(2, 2).mean == doctest::Approx(5.5));

@@ -143,7 +143,7 @@ TEST_CASE("holding every node several times agrees with a chain over the counts 
   }
 }
 
-TEST_CASE("one node a round is the choice of a sub-model a round") {
+TEST_CASE("one node per round is the choice of one submodel per round") {
   for (const std::int64_t extent : {1, 2, 7, 100}) {
     const auto expected = subfed::rounds_until_chosen(extent);
     CHECK(relative_error(first_cover_moments(random_round(extent, {1})).mean, expected.mean) <

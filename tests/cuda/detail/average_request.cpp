@@ -122,8 +122,7 @@ TEST_CASE_FIXTURE(fixture, "late and repeated updates follow the policies of ave
   CHECK(weighed.parts[0].weight == 3.5);  // 7 / 2
   CHECK(weighed.cohort_weight == 6.5);
   options.late_weight = nullptr;
-  CHECK(refusal(options) ==
-        "subfed: average: late updates are to be weighed, but no late_weight is given");
+  CHECK(refusal(options) == "subfed: average: on_late is weigh, but no late_weight is given");
 }
 
 TEST_CASE("local tensors of clients are not looked at, and are reported as kept") {

@@ -305,7 +305,7 @@ TEST_CASE("more blocks than a launch can have are refused") {
   kernels::block_list blocks;
   blocks.add(3, 1);
   CHECK_THROWS_WITH_AS(blocks.add(std::int64_t{1} << 62, 1),
-                       "subfed: cuda: one launch is to have more than 2^31 - 1 blocks",
+                       "subfed: cuda: one launch would have more than 2^31 - 1 blocks",
                        subfed::error);
   CHECK(blocks.jobs().size() == 3);
 }

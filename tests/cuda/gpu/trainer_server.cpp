@@ -150,7 +150,7 @@ TEST_CASE("many slices of the trainer's server need no average in between") {
   }
 }
 
-TEST_CASE("the trainer's server refuses wrong data and goes on") {
+TEST_CASE("the trainer's server refuses wrong data and continues") {
   const subfed::model net = small_model();
   twins globals(submodel::full(net), 0);
   const std::vector<submodel> subs{subfed::draw(net, subfed::random_subset{}, {.capacity = 0.5})};

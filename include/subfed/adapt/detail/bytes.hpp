@@ -23,8 +23,8 @@ namespace subfed::inline v0::detail {
 static_assert(std::endian::native == std::endian::little || std::endian::native == std::endian::big,
               "subfed: the byte formats are read and written on little- and big-endian machines");
 
-/// The formats store little-endian elements. On other machines those of several bytes are turned
-/// round on their way in and out, and none can be read in place.
+/// The formats store little-endian elements. On other machines the bytes of larger elements are
+/// swapped when they are read and written, and none can be read in place.
 inline constexpr bool turns_elements = std::endian::native != std::endian::little;
 
 /// Copies elements between memory and a file, in either direction.
@@ -46,7 +46,7 @@ inline constexpr bool refers_to_bytes<std::span<E, Extent>> = true;
 template <class Char, class Traits>
 inline constexpr bool refers_to_bytes<std::basic_string_view<Char, Traits>> = true;
 
-/// Anything with bytes in a row that outlive the call: an lvalue string, vector or array, a span.
+/// Anything with contiguous bytes that outlive the call: an lvalue string, vector or array, a span.
 template <class B>
 concept byte_range = requires(const std::remove_reference_t<B>& bytes) {
   requires sizeof(*std::data(bytes)) == 1;
@@ -64,7 +64,7 @@ inline std::string_view as_text(std::span<const std::byte> bytes) noexcept {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// What a message shows of text from outside: not too much of it, and printable.
+/// What a message shows of external text: shortened, and printable.
 inline std::string quoted(std::string_view text) {
   constexpr std::size_t most = 60;
   std::string out = "'";
@@ -94,7 +94,7 @@ void store_little(std::uint64_t value, std::byte* to) noexcept {
   for (std::size_t i = 0; i < Count; ++i) to[i] = static_cast<std::byte>(value >> (8 * i) & 0xFF);
 }
 
-/// A decimal number; false when there is no digit or it is over 2^63 - 1. `at` moves behind it.
+/// A decimal number; false when there is no digit or it is over 2^63 - 1. `at` moves past it.
 inline bool parse_decimal(std::string_view text, std::size_t& at, std::int64_t& out) noexcept {
   constexpr std::int64_t most = (std::numeric_limits<std::int64_t>::max)();
   const std::size_t begin = at;
@@ -121,7 +121,7 @@ inline bool bytes_of(std::span<const std::int64_t> extents, int element_bytes,
   return true;
 }
 
-/// A view whose element type is forgotten: enough to copy it.
+/// A view without its element type: enough to copy it.
 struct erased_view {
   const std::byte* data = nullptr;
   element_format format = {};

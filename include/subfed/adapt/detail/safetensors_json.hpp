@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// The JSON of safetensors headers, strictly: what such a header may have is read and written, all
-/// else is refused.
+/// The JSON of safetensors headers, strictly: what such a header may contain is read and written,
+/// everything else is refused.
 #pragma once
 
 #include <subfed/adapt/detail/bytes.hpp>
@@ -19,8 +19,8 @@ namespace subfed::inline v0::detail {
   fail("subfed: safetensors: " + what, {.client = {}, .tensor = std::string(tensor)});
 }
 
-/// Bytes of the UTF-8 sequence that the text begins with; 0 when it is none (too long an encoding,
-/// half of a surrogate pair, over U+10FFFF).
+/// Bytes of the UTF-8 sequence that the text begins with; 0 when it is invalid (an overlong
+/// encoding, half of a surrogate pair, over U+10FFFF).
 inline std::size_t utf8_length(std::string_view text) noexcept {
   const auto byte = [&](std::size_t i) -> unsigned {
     return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
@@ -67,13 +67,13 @@ inline void append_utf8(std::string& out, unsigned code) {
   }
 }
 
-/// Reads the part of JSON that a safetensors header is made of: objects of known depth, strings,
-/// and whole numbers that are not negative. Whatever else JSON has is refused, so nothing recurses.
+/// Reads the part of JSON that safetensors headers use: objects of known depth, strings, and whole
+/// numbers that are not negative. Everything else in JSON is refused, so nothing recurses.
 class safetensors_json {
  public:
   explicit safetensors_json(std::string_view text) : text_(text) {}
 
-  /// Calls read_value(key) for each key of an object; it is to consume the value.
+  /// Calls read_value(key) for each key of an object; it must consume the value.
   template <class F>
   void object(F&& read_value) {
     expect('{');
@@ -96,7 +96,7 @@ class safetensors_json {
       std::int64_t number = 0;
       if (!parse_decimal(text_, at_, number)) {
         at_ = begin;
-        refuse("something else than a whole number of 0 to 2^63 - 1");
+        refuse("something other than a whole number from 0 to 2^63 - 1");
       }
       if (text_[begin] == '0' && at_ > begin + 1) refuse("a number with leading zeros");
       out.push_back(number);
@@ -109,7 +109,7 @@ class safetensors_json {
     expect('"');
     std::string out;
     while (true) {
-      if (at_ == text_.size()) refuse("a string without an end");
+      if (at_ == text_.size()) refuse("an unterminated string");
       const char c = text_[at_];
       if (c == '"') {
         ++at_;
@@ -130,7 +130,7 @@ class safetensors_json {
 
   void end() {
     skip_space();
-    if (at_ != text_.size()) refuse("something behind its end");
+    if (at_ != text_.size()) refuse("something after its end");
   }
 
  private:
@@ -196,7 +196,7 @@ class safetensors_json {
   std::size_t at_ = 0;
 };
 
-/// A string as JSON has it.
+/// A string in JSON's notation.
 inline std::string json_string(std::string_view text) {
   constexpr std::string_view digits = "0123456789abcdef";
   std::string out = "\"";

@@ -15,7 +15,7 @@
 
 namespace subfed::inline v0::detail {
 
-/// The largest finite number of a type that the library knows; of others infinity.
+/// The largest finite number of a type that the library knows; infinity for others.
 template <class E>
 constexpr double largest_of() noexcept {
   if constexpr (std::floating_point<E>) {
@@ -59,7 +59,7 @@ inline constexpr element_loops loops_of = {
     },
     [](const std::byte* from) { return scalar_traits<E>::load(*elements_at<E>(from)); }};
 
-/// Stands for an element type that each client has of its own.
+/// Stands for an element type that may differ from client to client.
 struct any_element {};
 
 /// A pointer to elements of any type.

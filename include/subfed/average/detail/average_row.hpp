@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// What all ways through a row of an average share: its state, and how a result is written.
+/// What all ways of averaging a row share: the state, and how a result is written.
 #pragma once
 
 #include <subfed/average/detail/any_element.hpp>
@@ -22,10 +22,10 @@
 
 namespace subfed::inline v0::detail {
 
-/// A row is one index of all dimensions but the innermost. Doubles can be so large or small that a sum
-/// or a product leaves the range of double. Weights have been scaled so that nothing gets too small;
-/// where a result is not finite, the element is averaged again, carefully, in numbers whose exponents
-/// have no bounds.
+/// A row is one index of all dimensions but the innermost. With very large or small doubles, a sum
+/// or a product can leave the range of double. Weights have been scaled so that nothing gets too
+/// small. Where a result is not finite, the element is averaged again, carefully, in numbers with
+/// unbounded exponents.
 template <class T, class From>
 class average_row {
  protected:
@@ -42,8 +42,8 @@ class average_row {
   ~average_row() = default;
 
   static constexpr bool is_mixed = std::is_same_v<From, any_element>;
-  /// 16-bit types are widened and narrowed in loops of their own: compilers make vector instructions
-  /// of those, but not of all at once. So are types that are known at run time.
+  /// 16-bit types are widened and narrowed in separate loops: compilers vectorise these, but not
+  /// one loop that does everything. The same holds for types that are known at run time.
   static constexpr bool convert_apart = sizeof(T) == 2 || is_mixed;
   static constexpr std::int64_t tile = 1024;  // doubles: 8 KiB of sums and at most 8 KiB of weights
 
@@ -109,7 +109,7 @@ class average_row {
       if (!mended_) return;
       const std::int64_t stride = inner().global_stride;
       const T* const out = global_ + row_global_;
-      // An exponent of ones overflows into the sign.
+      // An exponent of all ones overflows into the sign.
       constexpr std::uint64_t exponent = 0x7FF0000000000000u;
       std::uint64_t any = 0;
       const auto look = [&](T element) {
@@ -135,7 +135,7 @@ class average_row {
     report_.skipped = skipped;
   }
 
-  /// Element i of the row in numbers that have no largest one. False: nobody holds it.
+  /// Element i of the row in numbers with unbounded exponents. False: nobody holds it.
   bool careful(std::int64_t i) {
     using traits = scalar_traits<T>;
     const std::int64_t unit = inner().unit;

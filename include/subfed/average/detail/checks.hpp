@@ -23,14 +23,14 @@
 
 namespace subfed::inline v0::detail {
 
-/// "client 3 of round 7", the way an update is named in messages.
+/// "client 3 of round 7": the name of an update in messages.
 inline std::string client_text(const submodel& sub) {
   return "client " + std::to_string(sub.origin().client) + " of round " +
          std::to_string(sub.origin().round);
 }
 
-/// An update has a weight, the right model, as many tensors as it has, and their shapes; but of
-/// those that stay with the client any view.
+/// Checks that an update has a valid weight, the right model, as many tensors as the model, and
+/// their shapes; any view is accepted for tensors that stay with the client.
 template <class T>
 void check_update(const model& net, const submodel& sub, const tensor_views<const T>& tensors,
                   double weight) {
@@ -48,8 +48,8 @@ void check_update(const model& net, const submodel& sub, const tensor_views<cons
   }
 }
 
-/// Whether two types are both of integers, booleans among them, and may differ: deltas are signed
-/// where what they change need not be.
+/// Whether both types are integers (or booleans) and may differ: deltas may be signed where the
+/// values that they change are not.
 inline bool are_deltas_of_integers(content what, element_format a, element_format b) noexcept {
   return what == content::deltas && is_integer(a) && is_integer(b);
 }
@@ -77,9 +77,9 @@ void check_globals(const model& net, const tensor_views<T>& globals) {
   }
 }
 
-/// What an update's round makes of it, with the weight that it has then.
+/// What happens to an update because of its round, and the weight that it then has.
 ///
-/// Throws  error when a late_weight is no finite number or negative.
+/// Throws  error when a late_weight is not finite or is negative.
 inline update_outcome outcome_by_round(const submodel& sub, double weight,
                                        const average_options& options) {
   update_outcome out{fate::taken, sub.origin().client, sub.origin().round, weight};
@@ -102,7 +102,7 @@ inline update_outcome outcome_by_round(const submodel& sub, double weight,
   return out;
 }
 
-/// Whether updates of this fate are refused with an error. Pre: one that has to do with rounds.
+/// Whether updates of this fate are refused with an error. Pre: the fate concerns rounds.
 inline bool is_refused(fate what, const average_options& options) noexcept {
   if (what == fate::repeated) return options.on_repeated == repeated_update::refuse;
   return options.on_late == late_update::refuse;
@@ -161,8 +161,8 @@ inline std::string index_text(std::int64_t offset, const std::vector<std::int64_
   return shape_text(index);
 }
 
-/// Applies the policies that look at a whole update before it takes part. False: leave it out; the
-/// outcome says why then.
+/// Applies the policies that examine a whole update before it takes part. False: leave it out; the
+/// outcome then says why.
 template <class T>
 bool admits(const submodel& sub, const tensor_views<const T>& tensors,
             const average_options& options, update_outcome& outcome) {

@@ -77,7 +77,7 @@ int compare_elements(const tensor_view<const E>& a, const tensor_view<const E>& 
         return c;
       }
     } else {
-      // Of other types only what goes into the sums counts.
+      // For other types only the value that goes into the sums counts.
       if (const int c = compare(std::bit_cast<std::uint64_t>(scalar_traits<E>::load(x)),
                                 std::bit_cast<std::uint64_t>(scalar_traits<E>::load(y)))) {
         return c;
@@ -106,11 +106,11 @@ int compare_tensors(const tensor_view<const U>& a, const tensor_view<const U>& b
   }
 }
 
-/// Whether elements of updates may be looked at.
+/// Whether elements of updates may be read.
 enum class content_ties { by_content, as_given };
 
-/// By the clients' numbers; those of one number by round, weight, nodes and content. Content is
-/// looked at only where all else is the same.
+/// By the clients' numbers; those with the same number by round, weight, nodes and content. Content
+/// is read only where all else is equal.
 template <content_ties Ties, class Update>
 std::vector<const Update*> in_order(std::span<const Update> updates) {
   std::vector<const Update*> out;
@@ -141,7 +141,7 @@ struct admitted {
 };
 
 /// Applies the policies to a cohort in its order, and counts in the report. admit(update, outcome)
-/// looks at its values.
+/// checks its values.
 ///
 /// Throws  error for what is refused.
 template <class Update, class Admit>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// What becomes of a counter in floating point when updates come together: what integer_merge makes of
-/// integers, in doubles.
+/// How updates of a counter in floating point are merged: as integer_merge merges integers, but in
+/// doubles.
 #pragma once
 
 #include <subfed/average/detail/merged_elements.hpp>
@@ -17,7 +17,7 @@
 
 namespace subfed::inline v0::detail {
 
-/// One element of a counter. A NaN that takes part makes a NaN, be it of the largest value.
+/// One element of a counter. If a NaN takes part the result is NaN, also for the largest value.
 struct counter_value {
   double x = 0;
   bool finite = true;  ///< all that was taken
@@ -32,12 +32,12 @@ struct counter_value {
   }
 
  private:
-  /// By the bits, so that it holds under -ffast-math.
+  /// By the bits, so that it works under -ffast-math.
   static bool is_nan(double x) noexcept {
     return (std::bit_cast<std::uint64_t>(x) & 0x7FFFFFFFFFFFFFFFu) > 0x7FF0000000000000u;
   }
-  /// A number that grows with x, of its bits: -0 is less than 0, so that the largest of both does not
-  /// depend on their order.
+  /// An integer that grows with x, made from its bits: -0 is less than 0, so that the larger of
+  /// both does not depend on their order.
   static std::int64_t key(double x) noexcept {
     const auto bits = std::bit_cast<std::int64_t>(x);
     return bits < 0 ? bits ^ 0x7FFFFFFFFFFFFFFF : bits;
@@ -73,7 +73,7 @@ class counter_merge {
     elements_.for_each_held(f);
   }
 
-  /// Gives what is held its new value, or counts what would be too large.
+  /// Gives the held elements their new values, or counts those that would be too large.
   template <class E>
   part_report write(const tensor_view<E>& global, content what, pass does) const {
     using traits = scalar_traits<E>;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// The different submodels that have been added to an average, each with the weight of all updates
-/// that had its nodes: what stands for a count tensor while there are few of them.
+/// that had its nodes: it replaces a count tensor as long as there are few of them.
 #pragma once
 
 #include <subfed/submodel.hpp>
@@ -14,7 +14,7 @@
 
 namespace subfed::inline v0::detail {
 
-/// A number that submodels with the same nodes share, and others hardly ever.
+/// A hash: equal for submodels with the same nodes, rarely equal for others.
 inline std::uint64_t nodes_hash(const submodel& sub) {
   std::uint64_t hash = 0xCBF29CE484222325u;  // FNV-1a, a 64-bit word at a time
   const auto take = [&](std::int64_t x) {

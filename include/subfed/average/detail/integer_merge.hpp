@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// What becomes of a tensor of integers when updates come together: the largest value or the sum, in
-/// 128 bits, never through floating point. The largest of deltas, or their sum, is added to the old
-/// value.
+/// How updates of a tensor of integers are merged: the largest value or the sum, in 128 bits, never
+/// through floating point. The largest of deltas, or their sum, is added to the old value.
 #pragma once
 
 #include <subfed/average/detail/merged_elements.hpp>
@@ -20,7 +19,8 @@
 
 namespace subfed::inline v0::detail {
 
-/// One element: 128 bits in two's complement. No sum of 64-bit integers leaves them, in whatever order.
+/// One element: 128 bits in two's complement. No sum of 64-bit integers overflows them, in any
+/// order.
 struct wide_integer {
   std::int64_t high = 0;
   std::uint64_t low = 0;
@@ -78,7 +78,7 @@ class integer_merge {
     elements_.for_each_held(f);
   }
 
-  /// Throws  error when a new value does not fit E: it names the tensor and what E holds.
+  /// Throws  error when a new value does not fit E; it names the tensor and the range of E.
   template <class E>
   void check(const tensor_view<E>& global, content what, const std::string& name) const {
     for_each_new(global, what, [&](std::int64_t, const wide_integer& value) {
@@ -98,20 +98,20 @@ class integer_merge {
     });
   }
 
-  /// Writes what is held, and returns how many elements that is.
+  /// Writes the held elements, and returns their number.
   template <class E>
   std::int64_t write(const tensor_view<E>& global, content what) const {
     std::int64_t held = 0;
     for_each_new(global, what, [&](std::int64_t offset, const wide_integer& value) {
       ++held;
-      // Modulo 2^bits; check() saw to the rest.
+      // Modulo 2^bits; check() has made sure that the value fits.
       global.data_handle()[offset] = static_cast<E>(value.low);
     });
     return held;
   }
 
  private:
-  /// f(offset, value) for each element that is held, with the value that it is to have.
+  /// f(offset, value) for each held element, with its new value.
   template <class E, class F>
   void for_each_new(const tensor_view<E>& global, content what, F&& f) const {
     elements_.for_each_held(global, [&](std::int64_t, std::int64_t offset, wide_integer value) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// The inner loops of averaging. Each element's products and sums are rounded one by one, in double
-/// and in the order given, in all of them: which loop an element goes through never shows in its
-/// bits. Sums start from -0, to which every number is added without a trace; 0 would make 0 of -0.
+/// and in the order given, in all of them: which loop an element goes through never affects its
+/// bits. Sums start from -0, which changes no number that is added to it; 0 would turn -0 into 0.
 #pragma once
 
 #include <subfed/config.hpp>
@@ -34,7 +34,7 @@ inline __m128d rounded_product(double factor, __m128d x) noexcept {
 }
 #endif
 
-/// sums[i] = -0: nothing has been added. Many go past the cache, as zeros of memset would.
+/// sums[i] = -0: nothing has been added. Long runs of elements bypass the cache, as in memset.
 inline void clear_sums(double* sums, std::int64_t length) noexcept {
   std::int64_t i = 0;
 #if defined(__SSE2__)
@@ -183,8 +183,8 @@ class stream_group {
   }
 
 #if defined(__SSE2__)
-  /// The same without sums for floats: four at a time, and asking for what comes 8 cache lines later.
-  /// Streams begin anew in every row, where the processor's own prefetching starts over.
+  /// The same without sums for floats: four at a time, and prefetching what comes 8 cache lines
+  /// later. Every row begins new streams, where the processor's own prefetching starts over.
   void mean_in_lanes(const divider& by, T* out, std::int64_t length) const noexcept {
     constexpr std::int64_t lanes = 4;
     std::int64_t i = 0;
@@ -248,7 +248,7 @@ class stream_group {
   double weight_[Streams];
 };
 
-/// The most streams that are added up at once.
+/// The largest number of streams that are added up together.
 inline constexpr std::size_t stream_limit = 4;
 
 /// Calls f(stream_group of the streams) for 1 .. stream_limit streams; ones: all weights are 1.

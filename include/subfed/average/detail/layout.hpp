@@ -23,12 +23,12 @@ template <class T>
 struct participant {
   double weight;
   std::size_t shape;                                ///< number of its dimensions in the layout
-  element_pointer_t<T> data = {};                   ///< null: the sums have it already
+  element_pointer_t<T> data = {};                   ///< null: it is already in the sums
   std::array<std::int64_t, max_rank> strides = {};  ///< of data
 };
 
-/// One loop. Nodes are indices of the loop; in the innermost one each node is `unit` elements in a
-/// row.
+/// One loop. Nodes are indices of the loop; in the innermost one each node is `unit` consecutive
+/// elements.
 struct average_level {
   std::int64_t extent;
   std::int64_t unit;
@@ -43,8 +43,8 @@ struct average_level {
   }
 };
 
-/// For each innermost node, its holders as bits and where each of them has it. Made for up to 64
-/// participants that hold many short runs, as random sets do.
+/// For each innermost node, its holders as bits, and its position in each holder's data. Built for
+/// up to 64 participants that hold many short runs, as random sets do.
 struct node_holders {
   std::vector<std::uint64_t> masks;     ///< bit p: participant p holds the node
   std::vector<std::int32_t> positions;  ///< [p * extent + node]: its position in p's data
@@ -90,11 +90,11 @@ class average_layout {
   /// The outermost loop's nodes: parts that can be averaged independently.
   std::int64_t slabs() const noexcept { return levels_.front().extent; }
 
-  /// Who holds the innermost nodes; empty where nobody wants to know (see node_holders).
+  /// Who holds the innermost nodes; empty where it is not needed (see node_holders).
   const node_holders& nodes() const noexcept { return nodes_; }
 
  private:
-  /// Longer units are not kept apart: segments are long then anyway.
+  /// Longer units are not distinguished: segments are long then anyway.
   static constexpr std::int64_t longest_unit = 256;
 
   void add_level(std::int64_t extent, std::int64_t global_stride, std::int64_t sum_stride,
@@ -112,7 +112,7 @@ class average_layout {
     levels_.push_back(std::move(out));
   }
 
-  /// One loop over one element, which all hold.
+  /// One loop over one element that all hold.
   void add_rank_0(std::size_t shapes) {
     average_level out{1, 1, 1, 1, {}, {}, {}};
     out.runs.assign(shapes, {{0, 0, 1}});
@@ -169,7 +169,8 @@ class average_layout {
     return true;
   }
 
-  /// Where runs are short on average, units are not single elements, and everybody's data is there.
+  /// Where runs are short on average, units are not single elements, and everybody's data is
+  /// available.
   void find_node_holders() {
     const average_level& inner = levels_.back();
     const std::size_t count = participants_.size();
@@ -179,7 +180,7 @@ class average_layout {
       if (participants_[p].data == nullptr) return;
       runs += inner.runs_of(p).size();
     }
-    constexpr std::int64_t shortest = 32;  // elements a run; with longer ones segments pay
+    constexpr std::int64_t shortest = 32;  // elements per run; with longer ones segments pay off
     if (runs <= 2 * count ||
         static_cast<std::int64_t>(runs) * shortest <= inner.extent * inner.unit) {
       return;

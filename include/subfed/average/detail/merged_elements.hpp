@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// The elements of one tensor that are not averaged but merged by a rule, of integers and of counters:
-/// what each has come to, and who holds it.
+/// The elements of one tensor that are not averaged but merged by a rule (integers and counters):
+/// the value of each so far, and whether anybody holds it.
 #pragma once
 
 #include <subfed/average/options.hpp>
@@ -16,12 +16,13 @@
 
 namespace subfed::inline v0::detail {
 
-/// Value: what an element has come to, with take(rule, more). Empty until something is added.
+/// Value: an element's value so far, with take(rule, more). Empty until something is added.
 template <class Value>
 class merged_elements {
  public:
-  /// Adds the elements of a client's tensor that take part; global extents as described. read(x, value)
-  /// makes a Value of an element, or returns false to leave it out. Returns how many were left out.
+  /// Adds the elements of a client's tensor that take part; global extents as described.
+  /// read(x, value) turns an element into a Value, or returns false to leave it out. Returns how
+  /// many were left out.
   template <class E, class Read>
   std::int64_t add(integer_rule rule, const selection& chosen,
                    std::span<const std::int64_t> extents, const tensor_view<const E>& tensor,
@@ -43,7 +44,7 @@ class merged_elements {
     return left_out;
   }
 
-  /// Takes in what another part of the cohort has come to. Pre: the other is not this one.
+  /// Adds the values of another part of the cohort. Pre: the other is not this one.
   void merge(integer_rule rule, const merged_elements& other) {
     if (all_.size() < other.all_.size()) all_.resize(other.all_.size());
     for (std::size_t i = 0; i < other.all_.size(); ++i) {

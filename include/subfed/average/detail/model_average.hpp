@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// Averages all tensors of a model: what streaming and one-pass form share.
+/// Averages all tensors of a model: what the streaming and the one-pass form share.
 #pragma once
 
 #include <subfed/average/detail/any_element.hpp>
@@ -32,13 +32,12 @@
 
 namespace subfed::inline v0::detail {
 
-/// A client as the average of a whole model sees it. T: the element type of all of its tensors, or
-/// void.
+/// A client in the average of a whole model. T: the element type of all of its tensors, or void.
 template <class T>
 struct member {
   const submodel* sub;
   double weight;
-  const tensor_views<const T>* tensors;  ///< null: the sums have it already
+  const tensor_views<const T>* tensors;  ///< null: it is already in the sums
 };
 
 /// The different submodels of a cohort, and which of them each member has.
@@ -250,7 +249,7 @@ void average_model(const model& net, const tensor_views<T>& globals,
       continue;
     }
     average_options own = options;
-    if (!net.tensors()[t].is_parameter()) own.step = 1;  // a longer one makes a variance negative
+    if (!net.tensors()[t].is_parameter()) own.step = 1;  // a larger one: variances below 0
     const tensor_state state = states.empty() ? tensor_state{} : states[t];
     with_type(globals[t], [&]<class E>(const tensor_view<E>& global) {
       const bool is_counter = !averageable<E> || net.tensors()[t].role == role::counter;

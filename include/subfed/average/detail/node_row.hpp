@@ -15,7 +15,7 @@
 
 namespace subfed::inline v0::detail {
 
-/// Each node is summed over its holders in registers; who holds it is known as bits.
+/// Each node is summed over its holders in registers; its holders are known as bits.
 template <class T, class From>
 class node_row : protected segment_row<T, From> {
  protected:

@@ -57,7 +57,7 @@ class segment_row : protected average_row<T, From> {
   };
 
   /// The row's segments; kept from row to row while the holders are the same. False where the
-  /// average segment would be too short to pay, or where single elements are left out.
+  /// average segment would be too short to pay off, or where single elements are left out.
   bool find_segments(const std::vector<holder>& holders) {
     if (skips_elements()) return false;
     const auto same = [](const holder& a, std::size_t b) { return a.participant == b; };
@@ -71,7 +71,7 @@ class segment_row : protected average_row<T, From> {
       segment_holders_.push_back(h.participant);
       runs += inner().runs_of(h.participant).size();
     }
-    constexpr std::int64_t shortest = 32;  // elements a run; fewer go through the tile
+    constexpr std::int64_t shortest = 32;  // elements per run; shorter ones go through the tile
     segmented_ = static_cast<std::int64_t>(runs) * shortest <= inner().extent * inner().unit ||
                  runs <= 2 * holders.size();
     if (segmented_) cut_segments(holders);
@@ -114,7 +114,7 @@ class segment_row : protected average_row<T, From> {
     }
   }
 
-  /// Puts the segment first in which somebody's data begins, so that windows that wrap around are
+  /// Puts the segment in which somebody's data begins first, so that windows that wrap around are
   /// read from front to back.
   void start_where_data_starts() {
     const auto first = std::find_if(segments_.begin(), segments_.end(), [&](const segment& s) {
@@ -149,7 +149,7 @@ class segment_row : protected average_row<T, From> {
         contiguous_mean(holders, s, global_offset, sum_offset, from, to);
         return;
       }
-      constexpr std::int64_t part = 4 * tile;  // is still in the cache when it is looked through
+      constexpr std::int64_t part = 4 * tile;  // is still in the cache when it is checked
       for (std::int64_t b = from; b < to; b += part) {
         const std::int64_t until = (std::min)(b + part, to);
         contiguous_mean(holders, s, global_offset, sum_offset, b, until);
@@ -158,7 +158,7 @@ class segment_row : protected average_row<T, From> {
     }
   }
 
-  /// The same without conversions and options, where everything lies in a row.
+  /// The same without conversions and options, where everything is contiguous.
   void contiguous_mean(const std::vector<holder>& holders, const segment& s,
                        std::int64_t global_offset, std::int64_t sum_offset, std::int64_t from,
                        std::int64_t to) {
@@ -192,7 +192,7 @@ class segment_row : protected average_row<T, From> {
     }
   }
 
-  /// More streams than fit in registers: groups of them, one after the other, through the tile.
+  /// More streams than fit in registers: in groups, one after the other, through the tile.
   void many_streams_mean(const segment& s, T* out, std::int64_t length) {
     std::size_t done = 0;
     for (; streams_.size() - done > stream_limit; done += stream_limit) {

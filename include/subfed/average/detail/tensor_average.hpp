@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// The engine under both forms of the selective average: gives every element of one global tensor
+/// The engine of both forms of the selective average: it gives every element of one global tensor
 /// the mean over its holders, without a count tensor, a mask or an index tensor.
 #pragma once
 
@@ -18,8 +18,9 @@ namespace subfed::inline v0::detail {
 
 /// Averages rows of one tensor. Participants are visited in the order given at every element.
 ///
-/// Where the holders of a row have few runs in it, it goes by segments (segment_row); where the runs are
-/// many, as in random sets, node by node (node_row) or through a tile of sums (tile_row).
+/// A row is averaged by segments (segment_row) where its holders have few runs in it. With many
+/// runs, as in random sets, it is averaged node by node (node_row) or through a tile of sums
+/// (tile_row).
 ///
 /// One object serves one thread; the layout is shared.
 template <class T, class From = T>
@@ -68,7 +69,7 @@ class tensor_average : tile_row<T, From> {
   using typename base::holder;
   using typename base::segment;
 
-  /// Goes through the indices begin .. end-1 of a level; holders_[depth] hold all indices so far.
+  /// Visits the indices begin .. end-1 of a level; holders_[depth] hold all indices so far.
   void descend(std::size_t depth, std::int64_t global_offset, std::int64_t sum_offset,
                std::int64_t begin, std::int64_t end) {
     const average_level& at = layout_.levels()[depth];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// What a streaming average keeps of one tensor: sums, integers and counters, and a weight for every
-/// element where the holders do not say it.
+/// What a streaming average keeps of one tensor: sums, integers and counters, and a weight for
+/// every element where the holders do not give it.
 #pragma once
 
 #include <subfed/average/detail/counter_merge.hpp>
@@ -26,13 +26,13 @@
 
 namespace subfed::inline v0::detail {
 
-/// What has been added up of one tensor before.
+/// The sums of one tensor from before.
 struct tensor_state {
   const double* sums = nullptr;
   const double* weights = nullptr;  ///< null while the members have them
   const integer_merge* integers = nullptr;
   const counter_merge* counters = nullptr;
-  std::int64_t exponent = 0;  ///< the sums are 2 to its power times what they stand for
+  std::int64_t exponent = 0;  ///< the sums are stored times 2 to its power
   double largest = 0;         ///< the largest number of the types of what was added
 };
 
@@ -70,7 +70,7 @@ struct tensor_sums {
     });
   }
 
-  /// From now on every sum has a weight of its own: that of the holders so far.
+  /// From now on every sum has its own weight: that of the holders so far.
   void keep_weights(tensor_id id, const holder_list& holders) {
     if (!weights.empty() || sums.empty()) return;
     weights.resize(sums.size(), 0.0);
@@ -92,7 +92,7 @@ struct tensor_sums {
     if (!weights.empty()) add_weight(held, weight);
   }
 
-  /// The same without what is not finite, which gets no weight either.
+  /// The same without values that are not finite, which get no weight either.
   ///
   /// Pre      weights are kept.
   /// Returns  how many elements were left out.
@@ -137,7 +137,7 @@ struct tensor_sums {
             range.exponent, largest};
   }
 
-  /// Forgets what was added; the memory for the sums stays.
+  /// Forgets what was added; the memory for the sums is kept.
   void clear() {
     format.reset();
     clear_sums(sums.data(), static_cast<std::int64_t>(sums.size()));
@@ -149,7 +149,7 @@ struct tensor_sums {
   }
 
  private:
-  /// By what values are multiplied.
+  /// The factor for values.
   double factor_of(double weight) const noexcept { return scaled(weight, range.exponent); }
   static std::size_t at(std::int64_t i) noexcept { return static_cast<std::size_t>(i); }
 };

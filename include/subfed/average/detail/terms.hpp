@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// What an average is made of besides its participants, and what the options make of a mean.
+/// What an average consists of besides its participants, and what the options do to a mean.
 #pragma once
 
 #include <subfed/average/detail/kernels.hpp>
@@ -30,17 +30,17 @@ struct part_report {
 /// Whether results are written, or only counted.
 enum class pass { writes, rehearses };
 
-/// What an average is made of besides the participants. Weights may have been multiplied by a power
-/// of two, the cohort's among them.
+/// What an average consists of besides the participants. Weights, including the cohort's, may have
+/// been multiplied by a power of two.
 struct average_terms {
   const double* sums = nullptr;  ///< what participants without data have added up, row-major
   const double* weights =
       nullptr;  ///< where there are no participants: the weights of each element
   average_options options = {};
   double cohort_weight = 0;
-  double largest = 0;  ///< the largest number of the types of what the sums are made of
+  double largest = 0;                 ///< the largest number of the types that went into the sums
   std::int64_t weights_exponent = 0;  ///< `weights` times 2 to its power go with the sums
-  bool wide = false;  ///< weights lie so far apart that every element needs wide numbers
+  bool wide = false;  ///< weights are so far apart that every element needs wide numbers
   pass does = pass::writes;
 
   /// The selective average itself, without options that need the old values.
@@ -62,7 +62,7 @@ inline double combined(const average_terms& terms, double sum, double weight, do
   return step == 1 ? average : old + rounded_product(step, average - old);
 }
 
-/// Whether combined() may lose what clients that do not hold a tiny element add to the sum.
+/// Whether combined() may lose what clients that do not hold a tiny element contribute to the sum.
 inline bool loses_old(const average_terms& terms, double weight, double old) noexcept {
   if (terms.options.divide_by != divisor::cohort || terms.options.content == content::deltas) {
     return false;
@@ -73,8 +73,9 @@ inline bool loses_old(const average_terms& terms, double weight, double old) noe
   return absent != 0 && old != 0 && part < tiny && part > -tiny;
 }
 
-/// The new value, plain or combined(), where sums or products leave the range of double. A mean that
-/// rounding takes over the largest double is that. Pre: the weight is positive, old finite.
+/// The new value, plain or combined(), where sums or products leave the range of double. A mean
+/// that rounding takes over the largest double becomes the largest double. Pre: the weight is
+/// positive, old finite.
 inline double careful_value(const average_terms& terms, wide_number sum, wide_number weight,
                             double old) noexcept {
   const bool all = terms.options.divide_by == divisor::cohort;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// Rows whose holders come and go from node to node, through a tile.
+/// Rows whose holders change from node to node, through a tile.
 #pragma once
 
 #include <subfed/average/detail/any_element.hpp>
@@ -17,9 +17,10 @@
 
 namespace subfed::inline v0::detail {
 
-/// Clients are added one after the other to a tile of sums that stays in the L1 cache, and weights are
-/// kept a unit at a time: the elements of a merged inner dimension (the kernel of a convolution) share
-/// one. Clients' elements of other types (From: any_element) are converted on their way into the tile.
+/// Clients are added one after the other to a tile of sums that stays in the L1 cache, and there is
+/// one weight per unit: the elements of a merged inner dimension (the kernel of a convolution)
+/// share it. Clients' elements of other types (From: any_element) are converted on their way into
+/// the tile.
 template <class T, class From>
 class tile_row : protected node_row<T, From> {
  protected:
@@ -41,13 +42,13 @@ class tile_row : protected node_row<T, From> {
   using base::write;
   using typename base::holder;
 
-  /// Nodes begin .. end-1 of a row whose holders come and go from node to node.
+  /// Nodes begin .. end-1 of a row whose holders change from node to node.
   void scattered_mean(const std::vector<holder>& holders, std::int64_t global_offset,
                       std::int64_t sum_offset, std::int64_t begin, std::int64_t end) {
     const std::int64_t unit = inner().unit;
     const bool by_element = skips_elements();
     start_tile(sum_offset + begin * unit * inner().sum_stride, (end - begin) * unit);
-    // Weights stand for a unit each, or for an element where single elements may be left out.
+    // There is one weight per unit, or per element where single elements may be left out.
     const std::int64_t weight_unit = by_element ? std::int64_t{1} : unit;
     std::fill_n(weights_.data(), (end - begin) * unit / weight_unit, 0.0);
 

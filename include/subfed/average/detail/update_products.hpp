@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// Where the products of an update's values and its weight lie, and its refusal where they lie too far
-/// from those of the updates before.
+/// The range of the products of an update's values and its weight, and the refusal of updates whose
+/// products are too far from those before.
 #pragma once
 
 #include <subfed/average/detail/checks.hpp>
@@ -20,11 +20,11 @@
 
 namespace subfed::inline v0::detail {
 
-/// Adds the products of tensor number t of an update to the range. Doubles are read for that; what
-/// other types can hold is known.
+/// Extends the range by the products of tensor number t of an update. Doubles are read for that;
+/// the ranges of other types are known.
 ///
-/// Throws  error when a double cannot hold their sum with the products before. The range is then as
-///         it was.
+/// Throws  error when a double cannot hold their sum with the products before. The range is then
+///         unchanged.
 template <class E>
 void include_products(product_range& range, const submodel& sub, std::size_t t,
                       const tensor_view<const E>& tensor, double weight) {
@@ -65,7 +65,7 @@ void include_products(product_range& range, const submodel& sub, std::size_t t,
   fail("subfed: average: " + client_text(sub) + " has a weight, " + text(weight) +
            ", whose product with the values of tensor '" + info.name + "'" +
            (at < 0 ? std::string() : ", at global element " + index_text(at, info.extents) + ",") +
-           " lies too far from the other products to be added to them",
+           " is too far from the other products to be added to them",
        {.client = sub.origin().client, .tensor = info.name});
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-/// By which power of two weights are multiplied, so that sums and products stay in the range of
-/// double. Nothing changes in the bits of a result that would have been right without. The rule is in
-/// docs/numerics.md.
+/// The power of two by which weights are multiplied so that sums and products stay in the range of
+/// double. The bits of a result that would have been correct without it do not change. The rule is
+/// in docs/numerics.md.
 #pragma once
 
 #include <subfed/average/detail/wide_number.hpp>
@@ -20,17 +20,18 @@
 
 namespace subfed::inline v0::detail {
 
-/// How the weights of a tensor's holders are taken.
+/// How the weights of a tensor's holders are scaled.
 struct weight_scale {
   std::int64_t exponent = 0;  ///< times 2 to its power
-  bool wide = false;          ///< they lie too far apart: every element needs wide numbers
+  bool wide = false;          ///< they are too far apart: every element needs wide numbers
 };
 
-/// For sums that are made at once. far_reaching: see is_far_reaching().
+/// For sums that are computed in one pass. far_reaching: see is_far_reaching().
 ///
-/// Values that a float has (2^-149 to 2^128) may have weights from 2^-800 to 2^400. Doubles may be as
-/// small as 2^-1074: with weights from 2^110 on, all products have 53 bits; with whole numbers for
-/// weights, denormal products are exact. Too large sums are seen afterwards.
+/// Values in the range of float (2^-149 to 2^128) may have weights from 2^-800 to 2^400. Doubles
+/// may be as small as 2^-1074: with weights from 2^110 on, all products have 53 bits; with whole
+/// numbers for weights, denormal products are exact. Sums that are too large are detected
+/// afterwards.
 inline weight_scale scale_of(std::span<const double> weights, bool far_reaching) noexcept {
   if (weights.empty()) return {};
   const auto [least, most] = std::minmax_element(weights.begin(), weights.end());
@@ -63,7 +64,7 @@ class exponent_range {
       if (stride == 1) i = take_lanes(from, length);
     }
 #endif
-    for (; i < length; ++i) include(bits_of(i) - 1, bits_of(i));  // of 0 the largest
+    for (; i < length; ++i) include(bits_of(i) - 1, bits_of(i));  // the largest for 0
     if (most_ < infinity) return;
     most_ = before_;
     for (i = 0; i < length; ++i) {
@@ -78,7 +79,7 @@ class exponent_range {
 
  private:
 #if defined(__SSE2__)
-  /// Four at a time, in lanes that do not wait for each other. Returns how many.
+  /// Four at a time, in independent lanes. Returns how many.
   std::int64_t take_lanes(const double* from, std::int64_t length) noexcept {
     const __m128d size = _mm_castsi128_pd(_mm_set1_epi64x(static_cast<long long>(magnitude)));
     const __m128d inf = _mm_castsi128_pd(_mm_set1_epi64x(static_cast<long long>(infinity)));
@@ -118,10 +119,11 @@ class exponent_range {
 
   std::uint64_t least_ = no_bits;  ///< minus 1
   std::uint64_t most_ = 0;
-  std::uint64_t before_ = 0;  ///< most_ without what is not finite
+  std::uint64_t before_ = 0;  ///< most_ without values that are not finite
 };
 
-/// Where the exponents of a sum's products lie, and the power of two that the sum is multiplied by.
+/// The range of the exponents of a sum's products, and the power of two by which the sum is
+/// multiplied.
 struct product_range {
   std::int64_t low = 0;
   std::int64_t high = -1;  ///< less than low: none yet
@@ -132,7 +134,7 @@ struct product_range {
     low = empty() ? from : (std::min)(low, from);
     high = empty() ? to : (std::max)(high, to);
   }
-  /// Chooses the exponent anew where it has to be. False: the products lie too far apart.
+  /// Chooses a new exponent where necessary. False: the products are too far apart.
   bool choose() noexcept {
     constexpr std::int64_t least = -1022;     // of a double with 53 bits
     constexpr std::int64_t most = 1023 - 60;  // leaves room for 2^60 of them

@@ -17,7 +17,7 @@ constexpr double power_of_two(std::int64_t exponent) noexcept {
 }
 
 /// x 2^exponent; what is not finite stays. Pre: nothing is rounded. By the bits, since -ffast-math
-/// would make one factor of two.
+/// would merge two factors into one.
 constexpr double scaled(double x, std::int64_t exponent) noexcept {
   const auto biased = [](double y) {
     return static_cast<std::int64_t>(std::bit_cast<std::uint64_t>(y) >> 52 & 0x7FF);
@@ -45,7 +45,7 @@ constexpr std::int64_t exponent_of(double x) noexcept {
 
 class wide_number {
  public:
-  /// -0, to which numbers are added.
+  /// -0, the start of a sum.
   wide_number() = default;
   /// Pre: x is finite.
   explicit wide_number(double x) noexcept : wide_number(x, 0) {}
@@ -79,7 +79,7 @@ class wide_number {
     return {a.mantissa_ / b.mantissa_, a.exponent_ - b.exponent_};
   }
 
-  /// The nearest double; infinity for what is larger than all.
+  /// The nearest double; infinity beyond the largest.
   double value() const noexcept {
     if (is_zero() || exponent_ == 0) return mantissa_;
     if (exponent_ > 1023) {

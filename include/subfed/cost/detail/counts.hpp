@@ -20,11 +20,11 @@ inline std::int64_t cost_sum(std::int64_t a, std::int64_t b) {
   if (!add(a, b)) fail("subfed: cost: a count grows beyond 2^63 - 1");
   return a;
 }
-/// n, which an option gives.
+/// n, the value of an option.
 inline std::int64_t not_negative(const char* what, std::int64_t n) {
   if (n < 0) {
     fail(std::string("subfed: cost: ") + what + " is " + std::to_string(n) +
-         ", expected no negative number");
+         ", expected a number that is not negative");
   }
   return n;
 }

@@ -23,7 +23,7 @@ class holding_log {
 
   explicit holding_log(std::size_t groups) : sets_(groups) {}
 
-  /// The set of each group, a client of the round that is going on.
+  /// The set of each group, for a client of the current round.
   void record(std::vector<node_ranges> sets) {
     std::vector<number> key;
     for (std::size_t g = 0; g < sets_.size(); ++g) key.push_back(add_set(g, std::move(sets[g])));
@@ -36,7 +36,7 @@ class holding_log {
 
   std::size_t rounds() const noexcept { return ends_.size(); }
   std::span<const number> entries() const noexcept { return entries_; }
-  /// Entries of a round; of the one that is going on for the number rounds().
+  /// Entries of a round; number rounds() is the current one.
   std::span<const number> entries(std::size_t round) const {
     const std::size_t begin = round == 0 ? 0 : ends_[round - 1];
     const std::size_t end = round == ends_.size() ? entries_.size() : ends_[round];
@@ -44,7 +44,7 @@ class holding_log {
   }
   /// Entries of the rounds that have ended.
   std::span<const number> ended() const { return std::span(entries_).first(open()); }
-  /// First entry of the round that is going on.
+  /// First entry of the current round.
   std::size_t open() const noexcept { return ends_.empty() ? 0 : ends_.back(); }
 
   std::span<const std::vector<number>> submodels() const noexcept { return submodels_.items; }

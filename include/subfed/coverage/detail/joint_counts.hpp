@@ -22,14 +22,14 @@ namespace subfed::inline v0::detail {
 /// that nobody cuts makes one; at worst each node is its own segment.
 class joint_counts {
  public:
-  /// Of the given entries of the log alone.
+  /// Of the given entries of the log only.
   joint_counts(const model& net, const holding_log& log, std::span<const std::size_t> groups,
                std::span<const holding_log::number> entries) {
     std::vector<bool> used(log.submodels().size(), false);
     for (const auto e : entries) used[e] = true;
     for (const std::size_t g : groups) axes_.push_back(axis_of(net, log, g, used));
 
-    // Entries that hold the same of these groups are one, with a multiplicity.
+    // Entries that hold the same nodes of these groups are merged, with a multiplicity.
     std::vector<std::size_t> row_of(used.size(), 0);
     std::map<std::vector<holding_log::number>, std::size_t, list_less> known;
     for (std::size_t s = 0; s < used.size(); ++s) {
@@ -47,8 +47,8 @@ class joint_counts {
     }
   }
 
-  /// Calls each(times, nodes) for cells: times that the nodes of the cell were held together, and
-  /// how many choices of nodes the cell is.
+  /// Calls each(times, nodes) for cells: how often the nodes of the cell were held together, and
+  /// how many choices of nodes the cell has.
   ///
   /// Cost  the sum over distinct holdings of (segments of all groups but the last) times (runs of
   ///       the last), and the number of cells.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// Which groups decide together about the elements of a tensor.
+/// On which groups together the elements of a tensor depend.
 #pragma once
 
 #include <subfed/coverage/detail/list_less.hpp>
@@ -13,9 +13,9 @@
 
 namespace subfed::inline v0::detail {
 
-/// Groups, ascending, a group twice where it is bound twice -> elements for each choice of one node
-/// of each. An element is held when all its nodes are, so its count depends on the nodes alone: a
-/// kernel or a repeated gate needs no count of its own.
+/// Groups, ascending (a group appears twice where it is bound twice) -> elements for each choice of
+/// one node of each. An element is held when all its nodes are, so its count depends on the nodes
+/// alone: a kernel or a repeated gate needs no count of its own.
 using joint_groups = std::map<std::vector<std::size_t>, std::int64_t, list_less>;
 
 /// Adds the elements of a tensor: each combination of a part of each dimension.

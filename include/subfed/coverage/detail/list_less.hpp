@@ -8,8 +8,8 @@
 
 namespace subfed::inline v0::detail {
 
-/// As operator<, which is wrong in libstdc++ before 12.4 for unsigned numbers on big-endian machines: it
-/// compares as many bytes as there are numbers (GCC bug 113960).
+/// As operator<, which is wrong in libstdc++ before 12.4 for unsigned numbers on big-endian
+/// machines: it compares only as many bytes as there are numbers (GCC bug 113960).
 struct list_less {
   template <class T>
   bool operator()(const std::vector<T>& a, const std::vector<T>& b) const {

@@ -15,7 +15,7 @@
 
 namespace subfed::inline v0::detail {
 
-/// Counts of one group's nodes. A client changes two numbers a run of its set; the end of a round
+/// Counts of one group's nodes. A client changes two numbers per run of its set; the end of a round
 /// sums them along the nodes.
 struct node_tally {
   static constexpr std::int64_t never = -1;
@@ -32,7 +32,7 @@ struct node_tally {
 
   std::size_t nodes;
   std::size_t times;
-  std::vector<std::int64_t> change;  ///< holders of node n less those of n - 1, in the open round
+  std::vector<std::int64_t> change;  ///< holders of node n minus those of n - 1, in the open round
   std::vector<std::int64_t> counts;  ///< times held
   std::vector<std::int64_t> last;    ///< round in which it was last held
   std::vector<std::int64_t>
@@ -40,7 +40,7 @@ struct node_tally {
   std::int64_t unfinished;  ///< nodes held less than `times` times
   std::vector<std::int64_t>
       holders;                   ///< [h]: pairs of a node and a round in which h clients held it
-  std::int64_t consecutive = 0;  ///< pairs in which the round before held the node too
+  std::int64_t consecutive = 0;  ///< pairs in which the previous round held the node too
 
   void record(std::span<const run> runs) {
     for (const run& r : runs) {
@@ -62,7 +62,7 @@ struct node_tally {
     change[nodes] = 0;
   }
 
-  /// The rounds of `later` come behind the `rounds` of this tally.
+  /// The rounds of `later` follow the `rounds` of this tally.
   void append(const node_tally& later, std::int64_t rounds) {
     holders.resize((std::max)(holders.size(), later.holders.size()), 0);
     for (std::size_t h = 0; h < later.holders.size(); ++h) holders[h] += later.holders[h];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// What parameter_coverage answers, derived from its log.
+/// The answers of parameter_coverage, derived from its log.
 #pragma once
 
 #include <subfed/coverage/detail/holding_log.hpp>
@@ -22,7 +22,7 @@
 
 namespace subfed::inline v0::detail {
 
-/// Counts of the parameters that some groups decide about together.
+/// Counts of the parameters that depend on certain groups together.
 class parameter_counts {
  public:
   using number = holding_log::number;
@@ -90,7 +90,7 @@ class parameter_counts {
         either.insert(either.end(), here.begin(), here.end());
         later += static_cast<double>(known.held(here));
         const std::int64_t left =
-            known.held(either) - known.held(before);  // but for those held twice
+            known.held(either) - known.held(before);  // without those held twice
         twice += static_cast<double>(known.held(here) - left);
       }
       before = std::move(here);
@@ -124,8 +124,8 @@ class parameter_counts {
   }
 
  private:
-  /// Parameters by how many clients of one round, or of two, held them; asked once for each choice
-  /// of submodels.
+  /// Parameters by how many clients of one round, or of two, held them; computed once for each
+  /// choice of submodels.
   class round_holders {
    public:
     explicit round_holders(const parameter_counts& seen) : seen_(seen) {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// Reads words and numbers of a text that cannot be trusted.
+/// Reads words and numbers of an untrusted text.
 #pragma once
 
 #include <subfed/error.hpp>
@@ -31,7 +31,7 @@ inline std::string as_word(std::string_view name) {
   return out;
 }
 
-/// Words parted by one space or line end. Every refusal names the line.
+/// Words separated by one space or line end. Every error names the line.
 class word_reader {
  public:
   explicit word_reader(std::string_view text) : text_(text), left_(text) {}
@@ -65,7 +65,7 @@ class word_reader {
   }
 
   bool at_end() const noexcept { return left_.empty(); }
-  /// Numbers that can still follow, at two bytes each: a bound for what is to be allocated.
+  /// How many numbers can still follow, at two bytes each: a bound for allocations.
   std::int64_t numbers_left() const noexcept {
     return static_cast<std::int64_t>(left_.size() / 2 + 1);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// Rounds until each of I sub-models was chosen m times, one of them a round. [Rolex, A.1]
+/// Rounds until each of I submodels has been chosen m times, one per round. [Rolex, A.1]
 #pragma once
 
 #include <subfed/coverage/theory/round_distribution.hpp>
@@ -35,7 +35,7 @@ inline double log_factorial(std::int64_t n) {
 
 inline constexpr double euler_gamma = 0.57721566490153286061;
 
-/// 1 + 1/2 + .. + 1/n: summed up to 64, from there on Euler and Maclaurin's series.
+/// 1 + 1/2 + .. + 1/n: summed up to 64, beyond that by the Euler-Maclaurin series.
 inline double harmonic_number(std::int64_t n) {
   const auto x = static_cast<double>(n);
   if (n > 64) {
@@ -92,7 +92,7 @@ struct last_of_poisson_processes {
     return u > 0 ? u + std::log1p(std::exp(-u)) : std::log1p(std::exp(u));
   }
 
-  /// Where the density is largest; it has one maximum.
+  /// Where the density is largest; it has a single maximum.
   double mode(double right) const {
     double left = -60;
     for (int i = 0; i < 120; ++i) {
@@ -130,22 +130,23 @@ struct last_of_poisson_processes {
 
 }  // namespace detail
 
-/// Rounds until each of I indices was chosen at least m times, one chosen a round at random:
+/// Rounds until each of I indices has been chosen at least m times, with one chosen at random per
+/// round:
 ///
 ///   m = 1: I (1 + 1/2 + .. + 1/I)                                      [Rolex, Lemma 1]
 ///   m > 1: I integral_0^inf (1 - (1 - S_m(t) e^-t)^I) dt,
 ///          S_m(t) = sum_{l < m} t^l / l!                               [Rolex, Lemma 2]
 ///
-/// The paper's rounds choose one whole sub-model each; for the nodes inside see random_cover.hpp.
-/// The variance is sum_i (I^2/i^2 - I/i) for m = 1, and that of the integral's time less the mean
-/// for m > 1.
+/// The paper's rounds each choose one whole submodel; for its nodes see random_cover.hpp. The
+/// variance is sum_i (I^2/i^2 - I/i) for m = 1, and that of the integral's time minus the mean for
+/// m > 1.
 ///
 /// Throws    error unless 1 <= I <= 2^53 and 1 <= m <= 1000000.
 /// Numerics  Relative error of the mean below 1e-13 for m = 1, below 1e-12 for m <= 1000 and
 ///           I <= 10^9, beyond about 1e-16 m log(m); of the variance below 1e-10. The integral is
 ///           the mean of a density; the trapezoidal rule, which converges exponentially for it, is
-///           taken with half the step until that changes nothing.
-/// Cost      m = 1: O(1). m > 1: some thousand sums of up to m terms.
+///           applied with half the step until the result no longer changes.
+/// Cost      m = 1: O(1). m > 1: a few thousand sums of up to m terms.
 inline round_moments rounds_until_chosen(std::int64_t indices, std::int64_t times = 1) {
   detail::check_indices("rounds_until_chosen", indices, 1, times);
   const auto count = static_cast<double>(indices);
@@ -168,15 +169,16 @@ inline round_moments rounds_until_chosen(std::int64_t indices, std::int64_t time
       break;
     }
   }
-  // The time of N events is gamma distributed: its mean is N, its variance N more than N's.
+  // The time of N events is gamma distributed: its mean is that of N, its variance larger by the
+  // mean of N.
   const double mean = count * found.mean;
   return {mean, count * count * found.variance - mean};
 }
 
-/// Rounds until each of I indices was chosen m times when they are chosen in turn: m I.
+/// Rounds until each of I indices has been chosen m times when they are chosen in turn: m I.
 /// [Rolex, A.1]
 ///
-/// Throws  error unless 1 <= I <= 2^53 and 1 <= m <= 1000000, and when m I is over 2^63 - 1.
+/// Throws  error unless 1 <= I <= 2^53 and 1 <= m <= 1000000, or when m I is over 2^63 - 1.
 inline std::int64_t rounds_until_chosen_in_turn(std::int64_t indices, std::int64_t times = 1) {
   detail::check_indices("rounds_until_chosen_in_turn", indices, 1, times);
   if (indices > INT64_MAX / times) {
@@ -190,7 +192,7 @@ inline std::int64_t rounds_until_chosen_in_turn(std::int64_t indices, std::int64
 /// [Rolex, A.1; NewmanShepp]
 ///
 /// Throws    error unless 2 <= I <= 2^53 and 1 <= m <= 1000000.
-/// Numerics  Of use as a trend only: for I = 1000 it is 8 % below the mean at m = 1, 10 % below at
+/// Numerics  Useful only as a trend: for I = 1000 it is 8 % below the mean at m = 1, 10 % below at
 ///           m = 2, 3 % above at m = 10.
 inline double rounds_until_chosen_newman_shepp(std::int64_t indices, std::int64_t times) {
   detail::check_indices("rounds_until_chosen_newman_shepp", indices, 2, times);
@@ -203,8 +205,8 @@ inline double rounds_until_chosen_newman_shepp(std::int64_t indices, std::int64_
 /// [ErdosRenyi]
 ///
 /// Throws    error unless 2 <= I <= 2^53 and 1 <= m <= 1000000.
-/// Numerics  Below the mean by 1/2 for m = 1 and large I. For m > 1 it comes
-///           near very slowly: 5 % below at I = 1000, m = 2, still 2 % at I = 10^5.
+/// Numerics  Below the mean by 1/2 for m = 1 and large I. For m > 1 it converges very slowly: 5 %
+///           below at I = 1000, m = 2, still 2 % at I = 10^5.
 inline double rounds_until_chosen_erdos_renyi(std::int64_t indices, std::int64_t times) {
   detail::check_indices("rounds_until_chosen_erdos_renyi", indices, 2, times);
   return rounds_until_chosen_newman_shepp(indices, times) +

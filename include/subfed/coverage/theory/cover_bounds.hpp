@@ -12,7 +12,7 @@
 
 namespace subfed::inline v0 {
 
-/// Two tails between which the true one lies, R by R, and two means around the true mean.
+/// Two tails that enclose the true one, R by R, and two means that enclose the true mean.
 struct cover_bounds {
   round_distribution lower = {};
   round_distribution upper = {};
@@ -22,7 +22,7 @@ struct cover_bounds {
 
 namespace detail {
 
-/// Counts of one node and of two nodes, below `times`, as clients act.
+/// Counts of one node and of two nodes, below `times`, client after client.
 class pair_counts {
  public:
   explicit pair_counts(std::int64_t times)
@@ -76,14 +76,14 @@ class pair_counts {
 ///
 ///   1 - (1 - p)^K <= P(T > R) <= min(lambda, b + b (1 - var W / lambda)),  b = 1 - e^-lambda.
 ///
-/// The indicators of such nodes are negatively associated [JoagDevProschan]. That gives the left
-/// side, and the right one by the distance of W from a Poisson variable [BarbourHolstJanson, 2.C].
-/// The sides come together like log(K) / K.
+/// The indicators of such nodes are negatively associated [JoagDevProschan]. This gives the left
+/// side; the distance of W from a Poisson variable gives the right side [BarbourHolstJanson, 2.C].
+/// The difference of the sides decreases like log(K) / K.
 ///
 /// Throws    error when times < 1 or > 1000, no client keeps a node, or some client's L is drawn
 ///           (the indicators then depend on each other positively).
-/// Numerics  Each side to about 1e-16 R (clients) relative; their distance only to 1e-15 K R
-///           (clients) of it, as it comes from E W^2 - (E W)^2.
+/// Numerics  Relative error of each side about 1e-16 R (clients); of their distance only 1e-15 K R
+///           (clients), as it comes from E W^2 - (E W)^2.
 /// Cost      O(R clients times^2).
 inline cover_bounds first_cover_bounds(const random_round& round, std::int64_t times = 1) {
   detail::check_cover("first_cover_bounds", round, times);
@@ -116,7 +116,7 @@ inline cover_bounds first_cover_bounds(const random_round& round, std::int64_t t
   }
   out.mean_at_least = out.lower.moments().mean;
   out.mean_at_most = out.upper.moments().mean;
-  // Past the end the means fall at least as fast as they did last.
+  // Past the end the means fall at least as fast as at the end.
   if (lambda > 0) out.mean_at_most += lambda * lambda / (before - lambda);
   return out;
 }

@@ -17,7 +17,7 @@
 namespace subfed::inline v0 {
 
 /// P(a given parameter was not held in R rounds) when a tensor's dimensions are bound to different
-/// groups, whose sets are random and independent but for the client's capacity:
+/// groups, whose sets are random and, given the client's capacity, independent:
 ///
 ///   product over clients (1 - E[product over dimensions L / K])^R
 ///
@@ -62,14 +62,14 @@ inline double unseen_parameter_probability(std::span<const random_round> dimensi
   return std::exp(static_cast<double>(rounds) * log_unseen);
 }
 
-/// How often the parameter between nodes i and k of two groups is held by a client whose windows roll
-/// in both by 1 a round: element (i - k) mod g of the result, g = gcd(K1, K2), in any lcm(K1, K2)
-/// rounds.
+/// How often the parameter between nodes i and k of two groups is held by a client whose windows in
+/// both roll by 1 per round: element (i - k) mod g of the result, g = gcd(K1, K2), in any
+/// lcm(K1, K2) rounds.
 ///
 ///   C(d) = number of (a, b), 0 <= a < L1, 0 <= b < L2, with a - b = d mod g
 ///
 /// Only min(g, L1 + L2 - 1) of the g values are not 0: between two layers of K nodes, windows of L
-/// never hold the parameters between nodes that are L or more apart, counted round the end.
+/// never hold the parameters between nodes that are L or more apart, counted cyclically.
 ///
 /// Throws  error unless 1 <= K < 2^31 and 0 <= L <= K in both groups.
 /// Cost    O(g).
@@ -85,7 +85,8 @@ inline std::vector<std::int64_t> rolling_parameter_counts(std::int64_t extent1, 
   const std::int64_t g = std::gcd(extent1, extent2);
   // b mod g is r this often:
   const auto often = [&](std::int64_t r) { return kept2 / g + (r < kept2 % g ? 1 : 0); };
-  // a - d runs kept1 / g times over all residues, and over kept1 % g that begin with -d.
+  // a - d takes each residue kept1 / g times, and once more each of the kept1 % g residues that
+  // begin with -d.
   const std::int64_t rest = kept1 % g;
   std::int64_t held = kept1 / g * kept2;
   for (std::int64_t r = 0; r < rest; ++r) held += often(r);

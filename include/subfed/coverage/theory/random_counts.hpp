@@ -50,10 +50,10 @@ inline double one_of_two(const random_round& round, const std::vector<kept_share
 }  // namespace detail
 
 /// P(a given node was not held in R rounds) = product over clients (1 - E[L]/K)^R; the expected
-/// share of unseen nodes as well.
+/// share of unseen nodes, too.
 ///
 /// Throws    error when R < 0.
-/// Numerics  Exact but for rounding, relative error about 1e-16 R (clients).
+/// Numerics  Exact up to rounding: relative error about 1e-16 R (clients).
 inline double unseen_probability(const random_round& round, std::int64_t rounds) {
   detail::check_rounds("unseen_probability", rounds);
   double log_unseen = 0;
@@ -91,7 +91,7 @@ inline std::vector<double> held_probabilities(const random_round& round, std::in
   return p;
 }
 
-/// What is expected of the counts of K nodes after some rounds.
+/// Expectations for the counts of K nodes after a number of rounds.
 struct expected_counts {
   double mean = 0;          ///< of the counts
   double variance = 0;      ///< over the nodes, divided by K
@@ -112,7 +112,7 @@ struct expected_counts {
 /// Throws    error when R < 0.
 /// Numerics  Relative error below 1e-12. E|D| = (1/pi) integral_0^pi (1 - phi(x)) / (1 - cos x) dx
 ///           with phi the characteristic function of D; the trapezoidal rule with M points is exact
-///           for it but for 2 E(|D| - 2 M)+ < 1e-20.
+///           for it up to 2 E(|D| - 2 M)+ < 1e-20.
 /// Cost      O(clients sqrt(R clients)).
 inline expected_counts random_counts(const random_round& round, std::int64_t rounds) {
   detail::check_rounds("random_counts", rounds);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// After how many rounds of random sets every node has been held m times: the coupon collector who
-/// draws L of K at once.
+/// The number of rounds of random sets after which every node has been held m times: the coupon
+/// collector's problem with L of K drawn at once.
 #pragma once
 
 #include <subfed/coverage/theory/detail/hypergeometric.hpp>
@@ -107,8 +107,8 @@ class cover_chain {
 /// Throws    error when times < 1, no client keeps a node, (K + 1)^times > 2^24, or tail is not in
 ///           (0, 1].
 /// Numerics  Exact Markov chain of the numbers of nodes held 0, 1, .. times, with positive terms
-///           only: relative error of P(T > R) about 1e-16 R (clients) sqrt(K); what is left out
-///           adds less than 1e-30. Ends at P(T > R) < tail.
+///           only: relative error of P(T > R) about 1e-16 R (clients) sqrt(K); the terms that are
+///           left out add less than 1e-30. Ends at P(T > R) < tail.
 /// Cost      O(R clients (states in use) (standard deviation of what a client adds)^times).
 ///           K = 512: 2 ms for L = 128, 30 ms for L = 1. K = 60, L = 15: 10 ms for times 2,
 ///           0.6 s for times 3.
@@ -132,7 +132,7 @@ inline round_distribution first_cover(const random_round& round, std::int64_t ti
 ///
 ///   E T = sum_{i = 1..K} (-1)^(i+1) C(K,i) / (1 - C(K-i,L) / C(K,L)),
 ///
-/// which cancels for K over 40; computed instead from u nodes unseen to u = 1, 2, .. K:
+/// in which terms cancel for K over 40. It is computed instead for u = 1, 2, .. K unseen nodes:
 /// E T(u) = (1 + sum_{d > 0} P(d new) E T(u - d)) / P(some new), client after client of a round.
 ///
 /// Throws    error when no client keeps a node.
@@ -157,8 +157,8 @@ inline round_moments first_cover_moments(const random_round& round) {
       if (at == sizes.end()) sizes.push_back(kept);
     }
   }
-  // later[c][u]: first two moments of the rounds after the present one, before client c of it acts
-  // on u unseen nodes; after the last client that is the time from u.
+  // later[c][u]: first two moments of the rounds after the current one, before its client c acts on
+  // u unseen nodes; after the last client, the time from u.
   const auto K = static_cast<std::size_t>(round.extent());
   const std::size_t n = clients.size();
   std::vector<std::vector<std::array<double, 2>>> later(

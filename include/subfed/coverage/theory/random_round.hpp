@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// What the clients of a round keep when their sets are uniform and independent. [Rolex, Eq. 5]
+/// What the clients of a round hold when their sets are uniform and independent. [Rolex, Eq. 5]
 #pragma once
 
 #include <subfed/capacity.hpp>
@@ -23,9 +23,9 @@ struct kept_share {
   double share = 1;
 };
 
-/// A round of random sets of K nodes: each client of it keeps L of them, any L with the same
-/// probability, independent of other clients and rounds. L is fixed for a client, or drawn anew
-/// each round.
+/// A round of random sets of K nodes: each client of it keeps L of them, every set of L with the
+/// same probability, independently of other clients and rounds. L is fixed for a client, or drawn
+/// anew each round.
 class random_round {
  public:
   /// One client for each of the given L.

@@ -22,7 +22,7 @@ struct round_moments {
 
 /// Distribution of a number of rounds T >= 1 by its tail.
 struct round_distribution {
-  /// P(T > R) for R = 0, 1, ..; past the end it is below the tail that was asked for.
+  /// P(T > R) for R = 0, 1, ..; past the end it is below the requested tail.
   std::vector<double> beyond = {};
 
   /// P(T > R), 0 past the end.
@@ -32,7 +32,7 @@ struct round_distribution {
     return r < beyond.size() ? beyond[r] : 0;
   }
 
-  /// The smallest R with P(T <= R) >= p; the end when p is nearer to 1 than the tail.
+  /// The smallest R with P(T <= R) >= p; the end when p is closer to 1 than the tail.
   ///
   /// Throws  error when p is not in (0, 1].
   std::int64_t quantile(double p) const {
@@ -47,7 +47,7 @@ struct round_distribution {
 
   /// Mean sum P(T > R) and variance.
   ///
-  /// Numerics  What lies past the end is left out.
+  /// Numerics  What is past the end is left out.
   round_moments moments() const {
     double mean = 0;
     for (std::size_t r = beyond.size(); r-- > 0;) mean += beyond[r];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// How often rolling and static windows hold each node, without walking the rounds.
+/// How often rolling and static windows hold each node, without going through the rounds.
 /// [Rolex, Eq. 4, Eq. 6]
 #pragma once
 
@@ -19,7 +19,7 @@
 namespace subfed::inline v0 {
 
 /// What one client holds in round j of K nodes: the `kept` nodes from (phase + j step) mod K on,
-/// round the end. Step 0 is a static set; a backward walk has a negative step.
+/// cyclically. Step 0 is a static set; a backward window has a negative step.
 struct held_window {
   std::int64_t kept = 0;
   std::int64_t step = 1;
@@ -47,7 +47,7 @@ inline std::int64_t wrapped(std::int64_t x, std::int64_t extent) {
   return rest < 0 ? rest + extent : rest;
 }
 
-/// Rounds after which a window is where it was.
+/// Rounds after which a window is back where it was.
 inline std::int64_t period(std::int64_t extent, const held_window& w) {
   return extent / std::gcd(wrapped(w.step, extent), extent);
 }
@@ -57,11 +57,11 @@ inline std::int64_t period(std::int64_t extent, const held_window& w) {
 /// How often each of K nodes was held in R rounds in which all the windows take part.
 ///
 /// With step 1, any K rounds hold every node `kept` times. In general a window returns after
-/// P = K / gcd(step, K) rounds, in which it starts once at each start that it ever has; R is full
-/// periods and a rest that is counted.
+/// P = K / gcd(step, K) rounds, in which it starts once at each of its starts; R consists of full
+/// periods and a remainder that is counted.
 ///
 /// Throws  error unless 1 <= K < 2^31, 0 <= kept <= K, R >= 0, and a count fits 63 bits.
-/// Cost    O(K) a window.
+/// Cost    O(K) per window.
 inline std::vector<std::int64_t> window_counts(std::int64_t extent,
                                                std::span<const held_window> windows,
                                                std::int64_t rounds) {
@@ -84,7 +84,7 @@ inline std::vector<std::int64_t> window_counts(std::int64_t extent,
       starts[static_cast<std::size_t>(start)] = rounds / period + (j < rounds % period ? 1 : 0);
       start = (start + step) % extent;
     }
-    // Node n is held by the starts n - kept + 1 .. n: a sum that slides round the end.
+    // Node n is held by the starts n - kept + 1 .. n: a sliding, cyclic sum.
     std::int64_t held = 0;
     for (std::int64_t x = extent - w.kept; x < extent; ++x) {
       held += starts[static_cast<std::size_t>(x)];
@@ -98,14 +98,14 @@ inline std::vector<std::int64_t> window_counts(std::int64_t extent,
   return counts;
 }
 
-/// The first round after which every node has been held at least `times` times; nothing when some
+/// The first round after which every node has been held at least `times` times; empty when some
 /// node is in no window of any round.
 ///
 /// One window with step 1 first covers K nodes after K - kept + 1 rounds; static windows (step 0)
 /// after `times` rounds or never.
 ///
 /// Throws  error as window_counts does, and when times < 1 or times K is over 2^62.
-/// Cost    O(K log(times K)) a window.
+/// Cost    O(K log(times K)) per window.
 inline std::optional<std::int64_t> window_first_cover(std::int64_t extent,
                                                       std::span<const held_window> windows,
                                                       std::int64_t times = 1) {
@@ -174,13 +174,13 @@ inline std::vector<double> window_unseen_probabilities(const random_round& round
   return out;
 }
 
-/// Distribution of the first full cover by windows that all start at node j mod K in round j, their
-/// lengths drawn anew each round: it takes a window that reaches node K - 1, hence
+/// Distribution of the first full cover by windows that all start at node j mod K in round j, with
+/// lengths drawn anew each round. It needs a window that reaches node K - 1, hence
 ///
 ///   P(T > R) = product over j < R and clients of P(L < K - j).
 ///
-/// Throws    error unless at least one node is held in every round: without, the node where the
-///           windows start could stay behind.
+/// Throws    error unless at least one node is held in every round: otherwise the node where the
+///           windows start could be missed.
 /// Numerics  Relative error about 1e-16 R (clients).
 /// Cost      O(K clients).
 inline round_distribution rolling_first_cover(const random_round& round) {

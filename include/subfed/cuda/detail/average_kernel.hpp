@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// What one thread of a selective average does: each element of a global tensor belongs to one
-/// thread, which goes through the clients in their order. Host and device run the same function.
+/// thread, which visits the clients in their order. Host and device run the same function.
 #pragma once
 
 #include <subfed/config.hpp>
@@ -14,15 +14,15 @@
 
 namespace subfed::inline v0::cuda::detail {
 
-/// A dimension of the global tensor, or several merged ones; its nodes are `unit` elements each.
+/// A dimension of the global tensor, or several merged ones; its nodes have `unit` elements each.
 struct average_axis {
   fixed_divisor extent;  ///< of the last axis in packs
   fixed_divisor unit;
   std::int64_t global_stride, sum_stride;
 };
 
-/// The same dimension as a client has it: node n is at n + shift where first <= n < first + count, or
-/// at table[n] where that is not negative.
+/// The same dimension in a client's tensor: node n is at n + shift where
+/// first <= n < first + count, or at table[n] where that is not negative.
 struct client_axis {
   std::int64_t first, count, shift;
   std::int64_t table;
@@ -30,7 +30,7 @@ struct client_axis {
 };
 
 struct average_member {
-  const void* data;  ///< null: the sums have it already
+  const void* data;  ///< null: it is already in the sums
   double weight;
   std::int64_t axes;  ///< of client_axis
 };
@@ -45,7 +45,7 @@ struct average_job {
   std::int64_t members;  ///< of average_member, all with positive weights
   std::int64_t member_count;
   std::int32_t rank;
-  std::int32_t width;  ///< 1, or widest: then a client holds all of a pack or nothing of it
+  std::int32_t width;  ///< 1, or widest: then a client holds all of a pack or none of it
 };
 
 /// The options of an average as numbers. See average_options.
@@ -87,8 +87,8 @@ SUBFED_HD inline double combined(const average_rule& rule, double total_sum, dou
   return rule.step == 1 ? average : sum(old, product(rule.step, sum(average, -old)));
 }
 
-/// One pack. Rank: the job's, or more. With a Rank of 2 the loops over it are unrolled and the indices
-/// stay in registers; those of more lie in local memory.
+/// One pack. Rank: the job's, or more. With a Rank of 2 the loops over it are unrolled and the
+/// indices stay in registers; with more they are in local memory.
 template <class E, int Width, int Rank>
 SUBFED_HD void average_pack(const std::byte* packed, const average_job& job,
                             const average_rule& rule, std::int64_t n, average_counts& counts) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// Works a cohort's average out on the host: which block of the launch averages what. Needs no GPU.
+/// Plans a cohort's average on the host: which block of the launch averages what. Needs no GPU.
 #pragma once
 
 #include <subfed/average/options.hpp>
@@ -29,11 +29,11 @@ template <class T>
 struct average_part {
   const submodel* sub;
   double weight;
-  const tensor_views<const T>* tensors;  ///< null: the sums have it already
+  const tensor_views<const T>* tensors;  ///< null: it is already in the sums
 };
 
-/// Whether a launch averages a tensor: not those that stay with their clients, and not counters, of
-/// which the server's value stays.
+/// Whether a launch averages a tensor: not those that stay with their clients, and not counters,
+/// whose server value is kept.
 inline bool is_averaged(const model::tensor_info& tensor) noexcept {
   return !tensor.is_local() && tensor.role != role::counter;
 }
@@ -49,12 +49,12 @@ inline average_rule rule_of(const average_options& options, double cohort_weight
   return out;
 }
 
-/// The launch that averages all tensors of a model. E: what kernels see of the elements.
+/// The launch that averages all tensors of a model. E: the element type in kernels.
 template <class E>
 class average_plan {
  public:
-  /// sums: of all tensors, also those that are not averaged, row-major, one after the other; null for
-  /// none. Pre: shapes are right, the parts are in the order in which they are to be added.
+  /// sums: of all tensors, also those that are not averaged, row-major, one after the other; null
+  /// for none. Pre: shapes are right, the parts are in the order in which they are added.
   template <class T>
   average_plan(const model& net, const tensor_views<T>& globals,
                std::span<const average_part<T>> parts, const double* sums, const average_rule& rule)
@@ -86,7 +86,7 @@ class average_plan {
     std::int64_t nodes, unit;
     std::int64_t global_stride, sum_stride;
   };
-  /// One submodel's tensor, with the strides that it has there.
+  /// One submodel's tensor, with its strides.
   struct holding_key {
     std::size_t submodel;
     std::array<std::int64_t, max_rank> strides{};
@@ -174,8 +174,8 @@ class average_plan {
     return strides[a.dimension] / a.unit;
   }
 
-  /// Dimensions by falling global stride; those of which everybody holds everything are merged into
-  /// the one around them, where all tensors have them back to back.
+  /// Dimensions by decreasing global stride; those that everybody holds completely are merged into
+  /// the one around them, where both are contiguous in all tensors.
   template <class T>
   static std::vector<axis> merged_axes(const tensor_view<T>& global,
                                        const std::map<holding_key, holding>& holdings,
@@ -220,7 +220,7 @@ class average_plan {
     });
   }
 
-  /// Every pack is in a row and aligned in all tensors, and a client holds all or nothing of it.
+  /// Every pack is contiguous and aligned in all tensors, and a client holds all or none of it.
   template <class T>
   bool packs_fit(const tensor_view<T>& global, const std::vector<axis>& axes,
                  const std::map<holding_key, holding>& holdings, bool have_data) const {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// Who takes part in an average on a device, checked as average_cohort does. Looks at addresses,
-/// never at elements.
+/// Who takes part in an average on a device, checked as in average_cohort. Reads addresses, never
+/// elements.
 #pragma once
 
 #include <subfed/average/cohort.hpp>
@@ -24,8 +24,8 @@
 
 namespace subfed::inline v0::cuda::detail {
 
-/// Throws  error for options that need the elements before the launch, and for a step where a tensor
-///         takes none: a launch has one rule for all.
+/// Throws  error for options that need the elements before the launch, and for a step where a
+///         tensor takes none: a launch has one rule for all tensors.
 inline void check_device_options(const model& net, const average_options& options) {
   subfed::detail::check_options(options);
   const bool whole_updates = options.on_non_finite == non_finite::refuse ||
@@ -62,7 +62,8 @@ std::int64_t kept_elements(const model& net, const tensor_views<T>& globals) {
   return n;
 }
 
-/// An update's tensors, with an empty view for each that takes no part: nobody is to look at those.
+/// An update's tensors, with an empty view for each that does not take part: those must not be
+/// read.
 template <class T>
 tensor_views<const T> sent_views(const model& net, const tensor_views<const T>& tensors) {
   std::vector<tensor_view<const T>> out;
@@ -85,8 +86,9 @@ inline void check_device_weight(const submodel& sub, double weight) {
                        {.client = sub.origin().client});
 }
 
-/// The clients with positive weights, in the order of their numbers; those of one number by round,
-/// weight and nodes, and where those are equal as they are given: their elements are not looked at.
+/// The clients with positive weights, in the order of their numbers; those with the same number by
+/// round, weight and nodes, and where those are equal in the given order: their elements are not
+/// read.
 template <class T>
 struct average_request {
   std::vector<average_part<T>> parts;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// What slices and scatters on a device check before anything is uploaded. Looks at addresses, never
-/// at elements.
+/// What slices and scatters on a device check before anything is uploaded. Reads addresses, never
+/// elements.
 #pragma once
 
 #include <subfed/detail/memory_overlap.hpp>
@@ -27,8 +27,8 @@ struct copy_part {
   const tensor_views<T>* tensors;
 };
 
-/// Throws  error unless all tensors have their shapes, those that are written one element an index,
-///         and no two of them memory in common that is written.
+/// Throws  error unless all tensors have their shapes, those that are written one element per
+///         index, and no two of them share memory that is written.
 template <class Global, class Local>
 void check_copies(const char* verb, const tensor_views<Global>& globals,
                   std::span<const copy_part<Local>> parts) {
@@ -47,7 +47,7 @@ void check_copies(const char* verb, const tensor_views<Global>& globals,
     }
     places.add(globals[t], info.name, std::is_const_v<Global> ? access::reads : access::writes);
   }
-  std::deque<std::string> names;  // places keep their addresses
+  std::deque<std::string> names;  // elements keep their addresses
   for (const copy_part<Local>& p : parts) {
     if (!(p.sub->parent() == net)) {
       subfed::detail::fail(std::string("subfed: ") + verb +

@@ -15,10 +15,10 @@
 namespace subfed::inline v0::cuda::detail {
 
 inline constexpr int threads_a_block = 256;
-/// Blocks that an SM has room for: at most 64 registers a thread, which hide the memory's latency.
+/// Blocks that fit on an SM: at most 64 registers per thread, to hide the memory's latency.
 inline constexpr int blocks_at_once = 4;
 
-/// Elements in a row that are read and written at once.
+/// Contiguous elements that are read and written at once.
 template <class E, int Width>
 struct alignas(Width * sizeof(E) < 16 ? Width * sizeof(E) : 16) pack {
   E values[std::size_t{Width}];
@@ -39,8 +39,8 @@ SUBFED_HD Pack& pack_at(Address* at) noexcept {
   return *static_cast<Pack*>(static_cast<bytes*>(at));
 }
 
-/// A dimension of a copy, or several merged ones. Index i of it is node i / unit, of which element
-/// i % unit; a node is looked up in the tables.
+/// A dimension of a copy, or several merged ones. Index i is element i % unit of node i / unit; the
+/// tables give a node's position.
 struct copy_axis {
   fixed_divisor extent;  ///< of the last axis in packs
   fixed_divisor unit;
@@ -57,7 +57,7 @@ struct copy_job {
   std::int64_t first_block;
   std::int64_t axes;  ///< of copy_axis
   std::int32_t rank;
-  std::int32_t width;  ///< elements a pack: 1 or widest
+  std::int32_t width;  ///< elements per pack: 1 or widest
 };
 
 /// A launch: `blocks` blocks of threads_a_block threads.
@@ -104,7 +104,7 @@ struct copy_place {
   std::int64_t from, to;
 };
 
-/// Where pack n of a job lies.
+/// Where pack n of a job is.
 SUBFED_HD inline copy_place place_of(const std::byte* packed, const copy_job& job, std::int64_t n) {
   const copy_axis* const axes = array_at<copy_axis>(packed, job.axes);
   copy_place at{0, 0};
@@ -130,7 +130,7 @@ SUBFED_HD inline copy_place place_of(const std::byte* packed, const copy_job& jo
 template <int Width, class From, class To, class Operation>
 SUBFED_HD void copy_packs(const std::byte* packed, const copy_job& job, std::int64_t first,
                           Operation operation) {
-  constexpr int at_once = 4;  // so many reads are on their way before the first write
+  constexpr int at_once = 4;  // so many reads are in flight before the first write
   const auto* const from = static_cast<const From*>(job.from);
   auto* const to = static_cast<To*>(job.to);
   for (int done = 0; done < copy_call::packs_a_thread; done += at_once) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// Works a cohort's copies out on the host: which block of which launch copies what. Needs no GPU.
+/// Plans a cohort's copies on the host: which block of which launch copies what. Needs no GPU.
 #pragma once
 
 #include <subfed/cuda/detail/copy_kernel.hpp>
@@ -30,12 +30,12 @@ enum class direction { slice, scatter };
 /// The blocks of a launch: which job each works for.
 class block_list {
  public:
-  /// Takes blocks for a job of that many packs. Returns the first.
+  /// Reserves blocks for a job of that many packs. Returns the first.
   std::int64_t add(std::int64_t packs, std::int64_t packs_a_block) {
     const auto first = static_cast<std::int64_t>(jobs_.size());
     const std::int64_t blocks = (packs + packs_a_block - 1) / packs_a_block;
     if (blocks > (std::numeric_limits<std::int32_t>::max)() - first) {
-      subfed::detail::fail("subfed: cuda: one launch is to have more than 2^31 - 1 blocks");
+      subfed::detail::fail("subfed: cuda: one launch would have more than 2^31 - 1 blocks");
     }
     jobs_.insert(jobs_.end(), static_cast<std::size_t>(blocks), count_++);
     return first;
@@ -61,7 +61,7 @@ bool is_aligned_to_pack(const T* data, std::size_t bytes) noexcept {
   return reinterpret_cast<std::uintptr_t>(data) % bytes == 0;
 }
 
-/// Collects the copies of a launch. From, To: what kernels see of the element types.
+/// Collects the copies of a launch. From, To: the element types in kernels.
 template <direction Direction, class From, class To>
 class copy_plan {
  public:
@@ -195,8 +195,8 @@ class copy_plan {
             cuts ? a.nodes.local_table : a.nodes.global_table};
   }
 
-  /// Joins a dimension of which everything takes part with the one around it, where both tensors
-  /// have them back to back.
+  /// Joins a dimension that takes part completely with the one around it, where both are contiguous
+  /// in both tensors.
   static void merge(std::vector<axis>& axes) {
     for (std::size_t i = axes.size(); i-- > 1;) {
       axis& outer = axes[i - 1];
@@ -213,7 +213,7 @@ class copy_plan {
     }
   }
 
-  /// The elements can be copied by widest packs.
+  /// Whether the elements can be copied in the widest packs.
   static bool packs_fit(const std::vector<axis>& axes, const shape& where) noexcept {
     constexpr int width = widest<From>;
     if (axes.empty() || where.global_start % width != 0 || where.local_start % width != 0) {

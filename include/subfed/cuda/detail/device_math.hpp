@@ -14,7 +14,7 @@
 
 namespace subfed::inline v0::cuda::detail {
 
-/// The bits of one type as another of the same size (std::bit_cast is no device function).
+/// The bits of one type as another of the same size (std::bit_cast is not a device function).
 template <class To, class From>
 SUBFED_HD To bits_as(const From& from) noexcept {
   static_assert(sizeof(To) == sizeof(From));
@@ -23,8 +23,8 @@ SUBFED_HD To bits_as(const From& from) noexcept {
   return to;
 }
 
-/// A number of 16 bits by the bits of its mantissa, as kernels see it; half and bfloat16 of every
-/// library become one of two.
+/// A number of 16 bits by the bits of its mantissa, as used in kernels; half and bfloat16 of every
+/// library become one of two types.
 template <int MantissaBits>
 struct stored16 {
   std::uint16_t bits;
@@ -140,7 +140,7 @@ SUBFED_HD inline double quotient(double a, double b) noexcept {
 #endif
 }
 
-/// a + b in the element type: of 16-bit types the exact sum, rounded once.
+/// a + b in the element type: for 16-bit types the exact sum, rounded once.
 SUBFED_HD inline float element_sum(float a, float b) noexcept { return a + b; }
 SUBFED_HD inline double element_sum(double a, double b) noexcept { return sum(a, b); }
 template <int MantissaBits>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// Division by a number that stays the same for a whole launch: a multiplication and a shift where
-/// both fit 31 bits, which is nearly always.
+/// both fit in 31 bits, which is nearly always the case.
 #pragma once
 
 #include <subfed/config.hpp>

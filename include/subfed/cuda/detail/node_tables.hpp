@@ -20,18 +20,18 @@
 
 namespace subfed::inline v0::cuda::detail {
 
-/// Where the nodes of a dimension are that take part, in the client's order. Tables that are
-/// missing: node i is itself.
+/// Where those nodes of a dimension are that take part, in the client's order. Without a table,
+/// node i is itself.
 struct paired_nodes {
   std::int64_t count = 0;
-  std::int64_t first_global = 0;  ///< added to what the table says
+  std::int64_t first_global = 0;  ///< added to the table's entry
   std::int64_t first_local = 0;
   std::int64_t global_table = no_array;
   std::int64_t local_table = no_array;
 };
 
-/// Where the client has a global node: in [first, first + count) at node + shift without a table, else
-/// at table[node], which is negative when it has not.
+/// Where the client has a global node: without a table at node + shift, for nodes in [first,
+/// first + count); else at table[node], which is negative when the client does not hold it.
 struct held_nodes {
   std::int64_t first = 0;
   std::int64_t count = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// What is uploaded for a call: arrays one after the other in one block of bytes, which refer to each
-/// other by their offsets in it.
+/// What is uploaded for a call: arrays one after the other in one block of bytes; they refer to
+/// each other by their offsets in it.
 #pragma once
 
 #include <subfed/config.hpp>
@@ -18,7 +18,7 @@ inline constexpr std::int64_t no_array = -1;
 
 class packed_arrays {
  public:
-  /// Offsets are multiples of this; the block must lie at such an address too.
+  /// Offsets are multiples of this; the block must be at such an address too.
   static constexpr std::size_t alignment = 16;
 
   /// Appends a copy of the values. Returns their offset.

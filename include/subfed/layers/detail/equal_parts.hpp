@@ -14,7 +14,7 @@
 
 namespace subfed::inline v0::detail {
 
-/// What one part of a divided dimension is, and how clients may cut the dimension:
+/// What one part of a divided dimension is, and how clients can cut the dimension:
 ///
 /// - inside the parts, the same nodes of each: p.repeat(count), or whole
 /// - whole parts: g.block(elements) with a group g of `count` nodes, each of which is a part
@@ -29,7 +29,7 @@ inline dimension as_dimension(const dimension::part& p) {
   return base.repeat(p.repeat).block(p.block);
 }
 
-/// One of `count` equal parts of d, or nothing when clients could cut the parts differently.
+/// One of `count` equal parts of d, or empty when clients could cut the parts differently.
 inline std::optional<equal_part> find_equal_part(const model& net, const dimension& d,
                                                  std::int64_t count) {
   const auto parts = d.parts();
@@ -60,7 +60,7 @@ inline std::optional<equal_part> find_equal_part(const model& net, const dimensi
 }
 
 /// The same, or an error that names the tensors, "'a.weight' and 'a.bias'", and says how to
-/// describe the dimension. `parts` is what the parts are called: "heads".
+/// describe the dimension. `parts` is the name of the parts: "heads".
 inline equal_part checked_equal_part(const model& net, const std::string& tensors,
                                      const dimension& d, std::int64_t count,
                                      const std::string& parts) {
@@ -80,7 +80,7 @@ inline equal_part checked_equal_part(const model& net, const std::string& tensor
        std::to_string(count) + " to cut whole " + parts);
 }
 
-/// Runs `describe` on net; a layer that is refused leaves net as it was.
+/// Runs `describe` on net; a layer that is refused leaves net unchanged.
 template <class Describe>
 auto describe_all_or_nothing(model& net, Describe&& describe) {
   model_undo undo(net);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// Clients of FedDrop's optimiser that nothing distinguishes, taken together.
+/// Indistinguishable clients of FedDrop's optimiser, taken together.
 #pragma once
 
 #include <subfed/systems/feddrop.hpp>
@@ -13,8 +13,8 @@
 
 namespace subfed::inline v0::detail {
 
-/// Clients that nothing distinguishes, the same probabilities and the same S, are one unit: its
-/// number for each client, units numbered by their first client.
+/// Clients with the same probabilities and the same S form one unit. The number of its unit for
+/// each client; units are numbered by their first client.
 inline std::vector<std::uint32_t> units_of(const trajectory_similarity& similarity,
                                            std::span<const keep_probabilities> clients) {
   const auto alike = [&](std::size_t x, std::size_t y) {

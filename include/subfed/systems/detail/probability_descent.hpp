@@ -21,14 +21,14 @@
 
 namespace subfed::inline v0::detail {
 
-/// The probabilities of all clients, node by node, and what the steps of the optimiser need of
-/// them. With prices c of the budget and its multiplier 1 / k^2, a node asks for the least of
+/// The probabilities of all clients, node by node, and what the optimiser's steps derive from them.
+/// With the prices c of the budget and its multiplier 1 / k^2, each node minimises
 ///
 ///   sum_i a_i / q_i + c_i q_i / k^2  over q that do not rise along the node's order,
 ///
-/// which is q = k sqrt(a / c) with neighbours that would stand the wrong way round pooled: equal q,
-/// sums of a and of c. So clients stay equal where they are best equal; whether others of them
-/// would part better is asked of the ties themselves (turn_ties, part_ties).
+/// which gives q = k sqrt(a / c), where neighbours in the wrong order are pooled: equal q, sums of
+/// a and of c. So clients stay equal where equal is best; turn_ties and part_ties check whether
+/// other orders of equal clients would separate them with a gain.
 class probability_descent {
  public:
   probability_descent(const trajectory_similarity& similarity, const flops_budget& budget,
@@ -62,7 +62,7 @@ class probability_descent {
     out_.resize(nodes_ * clients.size());
   }
 
-  /// The clients of a node in a row.
+  /// The clients of a node are contiguous.
   std::span<const double> probabilities() {
     const std::size_t clients = unit_of_.size();
     for (std::size_t n = 0; n < nodes_; ++n) {
@@ -94,9 +94,9 @@ class probability_descent {
     return go(radius);
   }
 
-  /// For probabilities that have settled: parts ties, and tries clients at other places of the
-  /// orders, at the present prices. Goes there, however far that is, and says whether there was
-  /// anything to gain.
+  /// For probabilities that have settled: separates ties, and tries clients at other places of the
+  /// orders, at the current prices. Goes there, however far that is, and returns whether that
+  /// gained anything.
   bool reorder() {
     std::vector<double> all = sums(q_);
     find_prices(all);
@@ -107,7 +107,7 @@ class probability_descent {
       const double gain = before - sweep(n, price, sweep_for::gain);
       if (gain > 1e-5 * std::fabs(before)) gains.emplace_back(-gain, n);
     });
-    // One node's change moves the prices of others: the largest gain comes first.
+    // A change at one node changes the prices of others: the largest gain comes first.
     std::sort(gains.begin(), gains.end());
     for (const auto& [gain, n] : gains) {
       std::size_t g = 0;
@@ -137,7 +137,7 @@ class probability_descent {
   struct node_range {
     std::size_t first, count;
   };
-  /// Neighbours in an order with one probability.
+  /// Neighbours in an order with the same probability.
   struct pool_of {
     double gain, cost;
     std::size_t count;
@@ -187,7 +187,7 @@ class probability_descent {
     barrier_ = (std::min)(std::ldexp(barrier, -exponent), 0x1p500);
   }
 
-  /// sum_n q_c[n] of each group, a client in a row.
+  /// sum_n q_c[n] of each group, one client per row.
   std::vector<double> sums(const std::vector<double>& q) const {
     const std::size_t groups = groups_.size();
     std::vector<double> out(units_ * groups), row(units_);
@@ -210,7 +210,7 @@ class probability_descent {
     return budget_.ratio() - cost / (static_cast<double>(unit_of_.size()) * budget_.cost().dense());
   }
 
-  /// Shrinks the start until the budget is met with something to spare: log g is finite there.
+  /// Shrinks the start until the budget is met with a margin: log g is finite there.
   void enter() {
     next_.assign(q_.size(), smallest_);
     const double most = slack(next_);
@@ -232,7 +232,7 @@ class probability_descent {
     for (double& p : q_) p = (std::max)(smallest_, low * p);
   }
 
-  /// c, the derivative of g by each probability with its sign changed.
+  /// c, the negative derivative of g with respect to each probability.
   void find_prices(const std::vector<double>& all) {
     const std::size_t groups = groups_.size();
     const double dense = static_cast<double>(unit_of_.size()) * budget_.cost().dense();
@@ -257,7 +257,7 @@ class probability_descent {
     }
   }
 
-  /// Of two equal neighbours, the one that loses less by going down comes behind.
+  /// Of two equal neighbours, the one that loses less by decreasing comes second.
   void turn_ties(std::size_t n, const double* price) {
     const probability_order own = at(n);
     each_tie(n, [&](std::size_t from, std::size_t to) {
@@ -272,9 +272,9 @@ class probability_descent {
     });
   }
 
-  /// Puts equal ones in an order along which they part, if there is one: going down alone, a set T
-  /// of them loses sum over T of (S_ii + 2 sum of S_ij with j below - z c_i) + sum over pairs in T.
-  /// T is grown from nothing by the least loss, or from all by leaving out the largest.
+  /// Puts equal ones in an order along which they separate, if there is one: decreasing alone, a
+  /// set T of them loses sum over T of (S_ii + 2 sum of S_ij with j below - z c_i) + sum over pairs
+  /// in T. T is grown from nothing by the least loss, or from all by leaving out the largest.
   void part_ties(std::size_t n, const double* price) {
     const probability_order own = at(n);
     each_tie(n, [&](std::size_t from, std::size_t to) {
@@ -317,8 +317,8 @@ class probability_descent {
       }
     });
   }
-  /// side 1: from nothing; -1: from all. Leaves the members in grown_, the last to go down in
-  /// front, and returns the least loss on the way.
+  /// side 1: from nothing; -1: from all. Leaves the members in grown_, the last to decrease first,
+  /// and returns the least loss on the way.
   double grow(const probability_order& own, double side) {
     const std::size_t count = members_.size();
     loss_.assign(alone_.begin(), alone_.end());
@@ -379,7 +379,7 @@ class probability_descent {
       for (std::size_t x = 0; x < p.count; ++x) root[own.order[k++]] = r;
     }
   }
-  /// What a node asks for, at its least along its order.
+  /// The minimum of a node's term along its order.
   double value(const probability_order& own, const double* price) {
     pool(own, price);
     double sum = 0;
@@ -389,9 +389,9 @@ class probability_descent {
     }
     return sum;
   }
-  /// Tries other orders of a node's clients: all of up to four; else each client at the other
-  /// places, all of them for up to 16, its neighbours' for more. Returns the least; for the gain
-  /// alone the order stays as it is.
+  /// Tries other orders of a node's clients: all orders of up to four; else each client at other
+  /// places, all of them for up to 16, the neighbouring ones for more. Returns the minimum; if only
+  /// the gain is wanted, the order is unchanged.
   double sweep(std::size_t n, const double* price, sweep_for purpose) {
     const probability_order own = at(n);
     const auto better = [&](double now, double v) { return v < now - 1e-9 * std::fabs(now); };
@@ -443,7 +443,7 @@ class probability_descent {
     return largest;
   }
 
-  /// g - mu k^2 with next = root k within the radius; it falls with k.
+  /// g - mu k^2 with next = root k within the radius; it decreases with k.
   double place(double k, double radius) {
     for (std::size_t i = 0; i < q_.size(); ++i) {
       const double low = (std::max)(smallest_, q_[i] - radius);
@@ -468,7 +468,8 @@ class probability_descent {
         factor *= factor;
       }
     }
-    // Regula falsi, with the weight of an end that stays halved; every fourth time the middle.
+    // Regula falsi, with the weight of an end that does not move halved; every fourth step takes
+    // the middle.
     for (int i = 1; high - low > 1e-7 * high; ++i) {
       const double part =
           i % 4 == 0 ? 0.5 : (std::min)(0.95, (std::max)(0.05, below / (below - above)));
@@ -493,7 +494,7 @@ class probability_descent {
   std::size_t units_;
   std::vector<double> size_;  ///< clients of each unit
   std::vector<double> q_;
-  std::vector<float> square_;  ///< S, in the precision that choosing a step needs
+  std::vector<float> square_;  ///< S, in the precision needed to choose a step
   std::vector<double> next_, a_, root_, price_, out_;
   std::vector<std::uint32_t> order_;
   std::vector<double> fixed_;

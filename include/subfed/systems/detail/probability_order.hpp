@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// The clients of one node in the order of their keep probabilities, and the coefficients of
-/// FedDrop's objective that follow from it.
+/// The clients of one node in the order of their keep probabilities, and the resulting coefficients
+/// of FedDrop's objective.
 #pragma once
 
 #include <algorithm>
@@ -12,22 +12,22 @@ namespace subfed::inline v0::detail {
 
 /// sum_ij S_ij / max(q_i, q_j) = sum_i a_i / q_i with
 ///
-///   a_i = S_ii + 2 sum over j behind i of S_ij
+///   a_i = S_ii + 2 sum over j after i of S_ij
 ///
-/// for every order in which the probabilities do not rise: of equal ones any may be in front. The
-/// a_i change only where the order does: O(1) for each pair of clients that change places.
+/// for every order in which the probabilities do not increase; equal ones may be in any order. The
+/// a_i change only where the order does: O(1) for each pair of clients that swap places.
 ///
 /// order and a are the caller's, C elements each.
 struct probability_order {
   const float* square;             ///< S of the node, all C rows: a client's row is contiguous
-  std::span<std::uint32_t> order;  ///< clients, by falling probability
+  std::span<std::uint32_t> order;  ///< clients, by decreasing probability
   std::span<double> a;             ///< of each client
 
   double similarity(std::size_t i, std::size_t j) const noexcept {
     return static_cast<double>(square[i * order.size() + j]);
   }
 
-  /// From nothing: O(C^2).
+  /// From scratch: O(C^2).
   void build(const double* q) const noexcept {
     const std::size_t count = order.size();
     for (std::size_t i = 0; i < count; ++i) order[i] = static_cast<std::uint32_t>(i);
@@ -41,7 +41,7 @@ struct probability_order {
     }
   }
 
-  /// From the order before to that of q. Equal ones keep their places.
+  /// From the previous order to that of q. Equal ones keep their places.
   void update(const double* q) const noexcept {
     for (std::size_t k = 1; k < order.size(); ++k) {
       const std::uint32_t moving = order[k];
@@ -54,7 +54,7 @@ struct probability_order {
     }
   }
 
-  /// Takes the client at place `from` to the place `to`.
+  /// Moves the client at place `from` to the place `to`.
   void move(std::size_t from, std::size_t to) const noexcept {
     const std::uint32_t moving = order[from];
     for (; from > to; --from) {
@@ -69,7 +69,7 @@ struct probability_order {
   }
 
  private:
-  /// `front` comes in front of `back`, its neighbour.
+  /// `front` moves before `back`, its neighbour.
   void pass(std::size_t front, std::size_t back) const noexcept {
     const double s = 2 * similarity(front, back);
     a[front] += s;

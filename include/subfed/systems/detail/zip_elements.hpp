@@ -10,8 +10,8 @@
 
 namespace subfed::inline v0::detail {
 
-/// Calls f(offsets) for every element of views of one shape, in row-major order; offsets[v] is
-/// where view v has it. Pre: the shapes are equal.
+/// Calls f(offsets) for every element of views of one shape, in row-major order; offsets[v] is its
+/// offset in view v. Pre: the shapes are equal.
 template <class F, class First, class... Rest>
 void for_each_together(F&& f, const tensor_view<First>& first, const tensor_view<Rest>&... rest) {
   constexpr std::size_t views = 1 + sizeof...(Rest);

@@ -11,8 +11,8 @@ namespace subfed::inline v0::detail {
 
 /// P(d marked ones are among L of K, when u of the K are marked), for d = first, first + 1, ..
 ///
-/// Numerics  Ratios of neighbours walked from the mode outwards, then divided by their sum: terms
-///           are positive, those below 1e-24 of the largest are left out. Relative error of a term
+/// Numerics  Ratios of neighbours from the mode outwards, then divided by their sum: terms are
+///           positive; those below 1e-24 of the largest are left out. Relative error of a term
 ///           about 1e-16 times its distance from the mode.
 /// Cost      O(standard deviation).
 struct hypergeometric_row {
