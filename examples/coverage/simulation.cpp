@@ -92,8 +92,8 @@ class joined_run {
   std::size_t next_ = 0;
 };
 
-std::vector<starved_nodes> runs(const subfed::model& net,
-                                const std::vector<std::vector<bool>>& held) {
+std::vector<starved_nodes> starved_runs(const subfed::model& net,
+                                        const std::vector<std::vector<bool>>& held) {
   std::vector<starved_nodes> out;
   for (std::size_t g = 0; g < held.size(); ++g) {
     if (net.groups()[g].cut == subfed::cut::never) continue;
@@ -160,7 +160,7 @@ std::vector<scheme_result> simulate(const options& settings,
       }
       open.erase(run);
     });
-    into.starved = runs(settings.on.net, held);
+    into.starved = starved_runs(settings.on.net, held);
     if (!settings.parameters) continue;
     workers.run(runs, [&](std::size_t run) {
       const subfed::cohort_model cohort = cohort_of(settings, run);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// Element types that are known at run time only.
+/// Element types that are known only at run time.
 #pragma once
 
 #include <subfed/scalar.hpp>
@@ -13,8 +13,8 @@ namespace subfed::inline v0 {
 /// What kind of number an element is.
 enum class number_kind { other, signed_integer, unsigned_integer, floating, brain, boolean };
 
-/// The type of a tensor's elements, where it is known at run time only: what the format() of a
-/// view_traits returns.
+/// The type of a tensor's elements, where it is known only at run time: the result of format() of a
+/// view_traits.
 struct element_format {
   number_kind kind = number_kind::other;
   int bits = 0;
@@ -31,7 +31,7 @@ inline constexpr int own_mantissa_bits<float16<MantissaBits>> = MantissaBits;
 
 }  // namespace detail
 
-/// The format of T: of kind other when files and other libraries have no such numbers.
+/// The format of T; its kind is `other` when files and other libraries have no such numbers.
 template <class T>
 constexpr element_format format_of() noexcept {
   if constexpr (std::same_as<T, bool>) {

@@ -12,7 +12,7 @@ class tensor_view;
 
 /// How a foreign tensor type is viewed; the headers in adapt/ specialise it, and so can you:
 ///
-///   using element_type   the element type, or void where it is known at run time only
+///   using element_type   the element type, or void where it is known only at run time
 ///   owns                 true when the object owns its elements: a temporary is then refused
 ///   view<T>(v)           tensor_view<T> of v (an lvalue, const or not)
 ///   format(v)            element_format of v, where element_type is void

@@ -335,7 +335,7 @@ TEST_CASE("a tensor of a type that subfed has not is refused only when it is ask
     CHECK(message_of([&] { subfed::aligned_copy<float>(other); }) == start + "expected float");
     CHECK(message_of([&] { tensor_view<const float>{other}; }) == start + "expected float");
     CHECK(message_of([&] { tensor_view<const void>{other}; }) ==
-          start + "which are there as bytes only");
+          start + "which are available only as bytes");
     subfed::model net;
     net.tensor("w", {4});
     if (support::reads_in_place) CHECK(view.tensors<float>(net).size() == 1);

@@ -76,7 +76,7 @@ inline evenness evenness_of(const count_histogram& histogram) {
     if (x > 0) disorder -= w * (x / total) * std::log(x / total);
   }
   out.variance = squares / n;
-  // Of nearly even counts the sum can round to less than 0.
+  // For nearly even counts the sum can round to less than 0.
   if (total > 0) out.gini = (std::max)(ranked / (n * total), 0.0);
   if (total > 0 && out.items > 1) out.entropy = disorder / std::log(n);
   return out;

@@ -24,12 +24,12 @@ constexpr std::string_view type_name() noexcept {
   return "another type";
 }
 
-/// Named in place of an element type: the arguments' types say it. (void says that it is known at run
-/// time only.)
+/// Named in place of an element type: the arguments' types determine it. (void means that it is
+/// known only at run time.)
 struct deduced;
 
-/// The element type to work on: the one named, else the one that an argument's type says; void when
-/// neither says it.
+/// The element type to work on: the one named, else that of an argument's type; void when neither
+/// determines it.
 template <class Named, class... Vs>
 struct common_element;
 template <class Named, class V, class... Vs>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// Copies of one run of elements, past the cache where the result would not stay in it anyway.
+/// Copies of one run of elements; they bypass the cache where the result would not stay in it
+/// anyway.
 #pragma once
 
 #include <subfed/config.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// Element types that are known at run time only: what messages call them, and whether they are T.
+/// Element types that are known only at run time: their names in messages, and whether they are T.
 #pragma once
 
 #include <subfed/element_format.hpp>

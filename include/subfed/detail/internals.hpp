@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// What parts of the library do with one another's classes, and their users do not.
+/// What parts of the library do with one another's classes, but their users do not.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ struct internals {
                   std::int64_t length) {
     held.add(t, first, stride, length);
   }
-  /// So is all that a submodel holds of tensor number t.
+  /// The same for all that a submodel holds of tensor number t.
   template <class HeldElements, class Submodel>
   static void add(HeldElements& held, const Submodel& sub, std::size_t t) {
     held.add(sub, t);

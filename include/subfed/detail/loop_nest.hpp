@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// The loops under slice and scatter: all selected elements of a global and a local tensor, in
-/// pairs, in runs as long as their layouts allow.
+/// pairs, in runs that are as long as their layouts allow.
 #pragma once
 
 #include <subfed/selection.hpp>

@@ -54,8 +54,9 @@ class placed_tensors {
   /// Throws  error that names two tensors with an element in the same place when one of them is
   ///         written to.
   ///
-  /// Cost  O(n log n) for n tensors; where the address range of one that is written to meets that of
-  ///       another, as overlap_in_memory(). Those that are only read are not compared with each other.
+  /// Cost  O(n log n) for n tensors; where the address range of one that is written to meets that
+  ///       of another, as overlap_in_memory(). Tensors that are only read are not compared with
+  ///       each other.
   void check_apart(const char* verb) {
     const std::less<const std::byte*> before;
     std::sort(all_.begin(), all_.end(), [&](const placed_tensor& a, const placed_tensor& b) {

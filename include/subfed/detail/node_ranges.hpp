@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// Sets of nodes without their order: runs, ascending.
+/// Sets of nodes without their order, as ascending runs.
 #pragma once
 
 #include <subfed/index_set.hpp>
@@ -13,7 +13,7 @@
 
 namespace subfed::inline v0::detail {
 
-/// First nodes and ends of a set's runs, ascending, those that touch joined.
+/// First nodes and ends of a set's runs, ascending; adjacent ones are joined.
 using node_ranges = std::vector<std::pair<std::int64_t, std::int64_t>>;
 
 /// Cost  O(n log n) for n runs.

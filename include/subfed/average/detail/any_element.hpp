@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// Elements of an update whose floating type is not the global tensor's: read through loops of their
-/// type, which are called for a run at a time.
+/// Elements of an update whose floating-point type is not the global tensor's: they are read by
+/// loops for their type, called once per run.
 #pragma once
 
 #include <subfed/average/detail/kernels.hpp>

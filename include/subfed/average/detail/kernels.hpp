@@ -134,8 +134,8 @@ void divide_unit(const double* SUBFED_RESTRICT sums, const divider& by,
   }
 }
 
-/// `Streams` runs that are added up at once, so that the running sum stays in a register.
-/// Ones: all weights are 1.
+/// `Streams` runs that are added up together, so that the running sum stays in a register. Ones:
+/// all weights are 1.
 template <class T, std::size_t Streams, bool Ones>
 class stream_group {
  public:

@@ -56,7 +56,7 @@ inline double combined(const average_terms& terms, double sum, double weight, do
   const double total = all ? terms.cohort_weight : weight;
   const double step = terms.options.step;
   if (terms.options.content == content::deltas) return old + rounded_product(step, sum / total);
-  // Where nobody is absent the old value does not enter, finite or not.
+  // Where no client is absent the old value does not enter, finite or not.
   if (all && total != weight) sum += rounded_product(total - weight, old);
   const double average = sum / total;
   return step == 1 ? average : old + rounded_product(step, average - old);

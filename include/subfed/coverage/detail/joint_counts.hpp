@@ -18,8 +18,8 @@
 namespace subfed::inline v0::detail {
 
 /// Cells are choices of one segment of nodes of each group, where no set in use begins or ends
-/// inside a segment: all nodes of a cell have the same history. Static sets make a handful, a group
-/// that nobody cuts makes one; at worst each node is its own segment.
+/// inside a segment: all nodes of a cell have the same history. Static sets give a handful, a group
+/// that nobody cuts gives one; at worst each node is its own segment.
 class joint_counts {
  public:
   /// Of the given entries of the log only.
@@ -175,8 +175,8 @@ class joint_counts {
     }
   }
 
-  /// Walks the entries, the step-th being entry(step), for one choice of segments of all groups
-  /// but the last after the other, until each segment of the last has been held `times` times.
+  /// Visits the entries, the step-th being entry(step), for each choice of segments of all groups
+  /// but the last, until each segment of the last has been held `times` times.
   template <class Entry, class Each>
   void reach(std::vector<std::size_t>& chosen, std::int64_t nodes, std::int64_t times,
              const Entry& entry, Each& each) const {

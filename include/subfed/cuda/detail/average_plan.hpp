@@ -73,7 +73,7 @@ class average_plan {
     call_.rule = rule;
   }
 
-  /// Lacks the address of the packed.
+  /// Without the address of the packed arrays.
   const average_call& call() const noexcept { return call_; }
   const packed_arrays& bytes() const noexcept { return packed_; }
   std::int64_t jobs() const noexcept { return static_cast<std::int64_t>(jobs_.size()); }

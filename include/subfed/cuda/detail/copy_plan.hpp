@@ -78,7 +78,7 @@ class copy_plan {
     }
   }
 
-  /// Ends the collection. The call lacks the address of the packed.
+  /// Ends the collection. The call is without the address of the packed arrays.
   copy_call finish() {
     copy_call out;
     out.jobs = packed_.append(jobs_);

@@ -39,7 +39,7 @@ struct held_nodes {
   std::int64_t table = no_array;
 };
 
-/// Makes each table once and puts it into an packed.
+/// Makes each table once and puts it into packed arrays.
 class node_tables {
  public:
   node_tables(const model& net, packed_arrays& into) : packed_(&into) {

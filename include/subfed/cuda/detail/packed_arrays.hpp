@@ -39,7 +39,7 @@ class packed_arrays {
   std::vector<std::byte> bytes_;
 };
 
-/// The array at an offset of an packed.
+/// The array at an offset of packed arrays.
 template <class T>
 SUBFED_HD const T* array_at(const std::byte* base, std::int64_t offset) noexcept {
   return static_cast<const T*>(static_cast<const void*>(base + offset));
