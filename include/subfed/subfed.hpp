@@ -29,6 +29,7 @@
 #include <subfed/submodel.hpp>
 #include <subfed/tensor_view.hpp>
 #include <subfed/tensor_views.hpp>
+#include <subfed/tensors.hpp>
 #include <subfed/untyped_view.hpp>
 #include <subfed/version.hpp>
 #include <subfed/view_traits.hpp>
