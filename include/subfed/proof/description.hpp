@@ -20,6 +20,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -247,9 +248,20 @@ prove_description(const model& net, Forward&& forward, const proof_options& opti
   return out;
 }
 
+namespace detail {
+
+/// Two digits: the others differ from machine to machine.
+inline std::string two_digits(double x) {
+  char buffer[32];
+  std::snprintf(buffer, sizeof buffer, "%.2g", x);
+  return buffer;
+}
+
+}  // namespace detail
+
 /// The verdict, then what is wrong, with its tensors and what would be right, and what was not shown:
 ///
-///   wrong: 1 of 3 groups
+///   wrong: 1 of 3 groups, 40 runs of the network
 ///     a  8 nodes: conv1.weight, conv2.weight
 ///       in another order the outputs move by 0.4 of the largest (rounding: 1e-09)
 ///       bind dimension 0 of bn1.weight, bn1.bias as a
@@ -267,8 +279,8 @@ inline std::string describe(const description_proof& proof) {
   out += ", " + std::to_string(proof.runs) + " runs of the network\n";
   for (const broken_group& bad : proof.broken) {
     out += line(bad.group) + "    in another order the outputs move by " +
-           detail::text(bad.change) +
-           " of the largest (rounding: " + detail::text(proof.tolerance) + ")\n";
+           detail::two_digits(bad.change) +
+           " of the largest (rounding: " + detail::two_digits(proof.tolerance) + ")\n";
     for (const std::string& advice : bad.advice) out += "    " + advice + "\n";
   }
   for (const group_id g : proof.unused) out += line(g);
