@@ -27,6 +27,7 @@
 #include <subfed/selection.hpp>
 #include <subfed/slice.hpp>
 #include <subfed/submodel.hpp>
+#include <subfed/submodel_bytes.hpp>
 #include <subfed/tensor_view.hpp>
 #include <subfed/tensor_views.hpp>
 #include <subfed/tensors.hpp>

@@ -2,6 +2,7 @@
 /// A description whose bindings can be changed: what else it could have said.
 #pragma once
 
+#include <subfed/detail/dimension_parts.hpp>
 #include <subfed/model.hpp>
 #include <subfed/proof/bindings.hpp>
 
@@ -63,16 +64,6 @@ class parts_table {
   }
 
  private:
-  static dimension dimension_of(const parts& all) {
-    dimension out = concat({});
-    for (const dimension::part& p : all) {
-      const dimension base =
-          p.group == dimension::no_group ? dimension(p.whole) : dimension(group_id(p.group));
-      out = concat({out, base.repeat(p.repeat).block(p.block)});
-    }
-    return out;
-  }
-
   const model* net_;
   std::vector<std::vector<parts>> parts_;
 };
