@@ -87,7 +87,7 @@ class sets_reader {
 ///
 /// Post    read_sets of the bytes has the same nodes; equal submodels have equal bytes.
 /// Throws  error for a submodel that is restricted: restrict it where it has been read.
-/// Cost    Two bytes a run and more; a prefix takes about ten bytes for any width.
+/// Cost    Two bytes a run and more; a group of which a prefix is held takes about six.
 inline std::vector<std::byte> write_sets(const submodel& sub) {
   std::vector<std::byte> out;
   for (const unsigned char c : detail::sets_magic) out.push_back(static_cast<std::byte>(c));

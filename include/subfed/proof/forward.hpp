@@ -2,6 +2,7 @@
 /// A network as a function of its tensors, and how far apart two of its outputs are.
 #pragma once
 
+#include <subfed/detail/arithmetic.hpp>
 #include <subfed/error.hpp>
 #include <subfed/submodel.hpp>
 #include <subfed/tensor_view.hpp>
@@ -70,7 +71,7 @@ std::vector<double> outputs_of(Forward& forward, const submodel& sub,
 inline double checked_scale(const std::string& verb, const std::vector<double>& outputs) {
   double scale = 0;
   for (const double y : outputs) {
-    if (!std::isfinite(y)) fail("subfed: " + verb + ": the forward function gave " + text(y));
+    if (!is_finite_double(y)) fail("subfed: " + verb + ": the forward function gave " + text(y));
     scale = (std::max)(scale, std::abs(y));
   }
   if (scale > 0) return scale;
@@ -89,9 +90,7 @@ inline double largest_difference(const std::string& verb, const std::vector<doub
   double most = 0;
   for (std::size_t i = 0; i < found.size(); ++i) {
     const double apart = std::abs(expected[i] - found[i]);
-    if (!(apart <= (std::numeric_limits<double>::max)())) {
-      return std::numeric_limits<double>::infinity();
-    }
+    if (!is_finite_double(apart)) return std::numeric_limits<double>::infinity();
     most = (std::max)(most, apart);
   }
   return most;
