@@ -19,7 +19,7 @@ using support::message_of;
 
 namespace {
 
-struct two_layers {
+struct owned_layers {
   subfed::model net;
   subfed::group_id hidden = net.group("hidden", 4);
   subfed::tensor_id w1 = net.tensor("fc1.weight", {hidden, 3});
@@ -32,7 +32,7 @@ struct two_layers {
 }  // namespace
 
 TEST_CASE("tensors of a model and of a submodel are zeros of their shapes, in the model's order") {
-  const two_layers of;
+  const owned_layers of;
   tensors<float> globals(of.net), locals(of.half);
   CHECK(globals.size() == 3);
   CHECK(globals.elements().size() == 12 + 1 + 8);
@@ -48,7 +48,7 @@ TEST_CASE("tensors of a model and of a submodel are zeros of their shapes, in th
 }
 
 TEST_CASE("tensors go where views of all tensors do") {
-  const two_layers of;
+  const owned_layers of;
   tensors<float> globals(of.net), locals(of.half);
   std::iota(globals.elements().begin(), globals.elements().end(), 1.0f);
   const tensors<float>& read = globals;
@@ -65,7 +65,7 @@ TEST_CASE("tensors go where views of all tensors do") {
 }
 
 TEST_CASE("a copy of tensors has elements of its own; a move keeps the views") {
-  const two_layers of;
+  const owned_layers of;
   tensors<double> first(of.net);
   first[of.w1](1, 1) = 5;
   tensors<double> second = first;

@@ -19,11 +19,11 @@ using support::message_of;
 
 namespace {
 
-std::string refusal(const std::string& text) {
+std::string model_refusal(const std::string& text) {
   return message_of([&] { static_cast<void>(read_model(text)); });
 }
 /// A text with these groups and tensors.
-std::string file(const std::string& groups, const std::string& tensors) {
+std::string model_text(const std::string& groups, const std::string& tensors) {
   return R"({"format": "subfed model", "version": 1, "groups": [)" + groups + R"(], "tensors": [)" +
          tensors + "]}";
 }
@@ -86,58 +86,64 @@ TEST_CASE("keys may come in any order, spaces anywhere") {
 }
 
 TEST_CASE("what is not a model file is refused, with the place") {
-  CHECK(refusal("") == model_file_error("its end where '{' is expected, at byte 0"));
-  CHECK(refusal("[]") == model_file_error("'[' where '{' is expected, at byte 0"));
-  CHECK(refusal("{}") == model_file_error("an object without the key 'format', at byte 2"));
-  CHECK(refusal(R"({"format": "onnx"})") == model_file_error("the format 'onnx', at byte 17"));
-  CHECK(refusal(R"({"version": 2})") ==
+  CHECK(model_refusal("") == model_file_error("its end where '{' is expected, at byte 0"));
+  CHECK(model_refusal("[]") == model_file_error("'[' where '{' is expected, at byte 0"));
+  CHECK(model_refusal("{}") == model_file_error("an object without the key 'format', at byte 2"));
+  CHECK(model_refusal(R"({"format": "onnx"})") ==
+        model_file_error("the format 'onnx', at byte 17"));
+  CHECK(model_refusal(R"({"version": 2})") ==
         model_file_error("version 2, and this is for version 1, at byte 13"));
-  CHECK(refusal(R"({"version": -1})") ==
+  CHECK(model_refusal(R"({"version": -1})") ==
         model_file_error("something else than a whole number of 0 to 2^63 - 1, at byte 12"));
-  CHECK(refusal(R"({"version": 01})") ==
+  CHECK(model_refusal(R"({"version": 01})") ==
         model_file_error("a number with leading zeros, at byte 14"));
-  CHECK(refusal(R"({"version": 1, "version": 1})") ==
+  CHECK(model_refusal(R"({"version": 1, "version": 1})") ==
         model_file_error("the key 'version' twice, at byte 25"));
-  CHECK(refusal(R"({"author": "x"})") == model_file_error("the unknown key 'author', at byte 10"));
-  CHECK(refusal(file("", "") + "x") == model_file_error("something behind its end, at byte 69"));
-  CHECK(refusal(file(R"({"name": "g"})", "")) ==
+  CHECK(model_refusal(R"({"author": "x"})") ==
+        model_file_error("the unknown key 'author', at byte 10"));
+  CHECK(model_refusal(model_text("", "") + "x") ==
+        model_file_error("something behind its end, at byte 69"));
+  CHECK(model_refusal(model_text(R"({"name": "g"})", "")) ==
         model_file_error("an object without the key 'extent', at byte 65"));
-  CHECK(refusal(file(R"({"name": "g", "extent": 9223372036854775808})", "")) ==
+  CHECK(model_refusal(model_text(R"({"name": "g", "extent": 9223372036854775808})", "")) ==
         model_file_error("something else than a whole number of 0 to 2^63 - 1, at byte 76"));
-  CHECK(refusal(file(R"({"name": "g", "extent": 1, "cut": "maybe"})", "")) ==
+  CHECK(model_refusal(model_text(R"({"name": "g", "extent": 1, "cut": "maybe"})", "")) ==
         model_file_error("the cut 'maybe', at byte 93"));
-  CHECK(refusal(file(R"({"name": "g", "extent": 1}, {"name": "g", "extent": 1})", "")) ==
-        "subfed: model: the group name 'g' is taken");
-  CHECK(refusal(file("", R"({"name": "w", "dimensions": [[{"group": "g"}]]})")) ==
+  CHECK(model_refusal(model_text(R"({"name": "g", "extent": 1}, {"name": "g", "extent": 1})",
+                                 "")) == "subfed: model: the group name 'g' is taken");
+  CHECK(model_refusal(model_text("", R"({"name": "w", "dimensions": [[{"group": "g"}]]})")) ==
         "subfed: model: there is no group 'g'");
-  CHECK(refusal(file("", R"({"name": "w", "dimensions": [[{}]]})")) ==
+  CHECK(model_refusal(model_text("", R"({"name": "w", "dimensions": [[{}]]})")) ==
         model_file_error("a part that is not either of a group or whole, at byte 99"));
-  CHECK(refusal(file("", R"({"name": "w", "dimensions": [[{"whole": 1, "group": "g"}]]})")) ==
+  CHECK(model_refusal(
+            model_text("", R"({"name": "w", "dimensions": [[{"whole": 1, "group": "g"}]]})")) ==
         model_file_error("a part that is not either of a group or whole, at byte 123"));
-  CHECK(refusal(file("", R"({"name": "w", "dimensions": [[]]})")) ==
+  CHECK(model_refusal(model_text("", R"({"name": "w", "dimensions": [[]]})")) ==
         "subfed: model file: tensor 'w' has a dimension of no parts");
-  CHECK(refusal(file("", R"({"name": "w", "dimensions": [[{"whole": 1, "repeat": 0}]]})")) ==
+  CHECK(model_refusal(
+            model_text("", R"({"name": "w", "dimensions": [[{"whole": 1, "repeat": 0}]]})")) ==
         "subfed: model: repeat is 0, expected at least 1");
-  CHECK(refusal(file("", R"({"name": "w", "role": "extra", "dimensions": []})")) ==
+  CHECK(model_refusal(model_text("", R"({"name": "w", "role": "extra", "dimensions": []})")) ==
         model_file_error("the role 'extra', at byte 96"));
-  CHECK(refusal(file("", R"({"name": "w", "dimensions": [[{"whole": 9223372036854775807}],
+  CHECK(
+      model_refusal(model_text("", R"({"name": "w", "dimensions": [[{"whole": 9223372036854775807}],
                              [{"whole": 9223372036854775807}]]})")) ==
-        "subfed: model: tensor 'w' has more than 2^63 - 1 elements");
+      "subfed: model: tensor 'w' has more than 2^63 - 1 elements");
   std::string nine;
   for (int r = 0; r < 9; ++r) nine += r == 0 ? R"([{"whole": 1}])" : R"(, [{"whole": 1}])";
-  CHECK(refusal(file("", R"({"name": "w", "dimensions": [)" + nine + "]}"))
+  CHECK(model_refusal(model_text("", R"({"name": "w", "dimensions": [)" + nine + "]}"))
             .find("a tensor of a rank over 8") != std::string::npos);
 }
 
 TEST_CASE("every beginning of a model file is refused, and most changes of a byte") {
   const std::string text = write_model(proof_networks::branches().net);
   for (std::size_t n = 0; n + 2 < text.size(); ++n) {
-    CHECK(refusal(text.substr(0, n)) != "nothing was thrown");
+    CHECK(model_refusal(text.substr(0, n)) != "nothing was thrown");
   }
   for (std::size_t n = 0; n < text.size(); ++n) {
     std::string changed = text;
     changed[n] = '\x01';
-    CHECK(refusal(changed) != "nothing was thrown");
+    CHECK(model_refusal(changed) != "nothing was thrown");
   }
 }
 

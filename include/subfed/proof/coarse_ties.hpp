@@ -12,7 +12,7 @@
 #include <subfed/proof/permuted.hpp>
 #include <subfed/proof/random_values.hpp>
 #include <subfed/submodel.hpp>
-#include <subfed/tensor_view.hpp>
+#include <subfed/tensors.hpp>
 
 #include <concepts>
 #include <cstddef>

@@ -9,7 +9,7 @@
 #include <subfed/proof/permuted.hpp>
 #include <subfed/proof/random_values.hpp>
 #include <subfed/submodel.hpp>
-#include <subfed/tensor_view.hpp>
+#include <subfed/tensor_views.hpp>
 #include <subfed/tensors.hpp>
 
 #include <concepts>

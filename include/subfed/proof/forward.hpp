@@ -5,7 +5,7 @@
 #include <subfed/detail/arithmetic.hpp>
 #include <subfed/error.hpp>
 #include <subfed/submodel.hpp>
-#include <subfed/tensor_view.hpp>
+#include <subfed/tensor_views.hpp>
 
 #include <algorithm>
 #include <cmath>

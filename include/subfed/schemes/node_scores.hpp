@@ -11,6 +11,7 @@
 #include <subfed/model.hpp>
 #include <subfed/scalar.hpp>
 #include <subfed/tensor_view.hpp>
+#include <subfed/tensor_views.hpp>
 
 #include <algorithm>
 #include <cmath>

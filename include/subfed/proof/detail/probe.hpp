@@ -5,6 +5,7 @@
 #include <subfed/model_slice.hpp>
 #include <subfed/proof/forward.hpp>
 #include <subfed/submodel.hpp>
+#include <subfed/tensor_views.hpp>
 #include <subfed/tensors.hpp>
 
 #include <cstdint>
