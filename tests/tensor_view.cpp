@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
+#include <subfed/detail/call_elements.hpp>
 #include <subfed/detail/view_overlap.hpp>
 #include <subfed/tensor_view.hpp>
 #include <support/checks.hpp>

@@ -10,6 +10,7 @@
 #include <subfed/cost.hpp>
 #include <subfed/coverage/evenness.hpp>
 #include <subfed/coverage/nodes.hpp>
+#include <subfed/derive_widths.hpp>
 #include <subfed/describe.hpp>
 #include <subfed/dimension.hpp>
 #include <subfed/draw.hpp>

@@ -19,16 +19,14 @@ namespace {
 
 /// Runs a module on the values that it is given.
 template <class Module, class Run>
-auto forward_of(Module& network, Run& run) {
+auto forward_of(const subfed::model& net, Module& network, Run& run) {
   return [&](const subfed::tensor_views<const double>& all) {
     const torch::NoGradGuard no_gradients;
-    std::size_t t = 0;
-    for (auto& [name, tensor] : support::state_dict(network)) {
-      const auto& view = all[t++];
-      if (tensor.scalar_type() != torch::kDouble) continue;  // counters
-      const at::Tensor given =
-          torch::from_blob(const_cast<double*>(view.data_handle()), tensor.sizes(), torch::kDouble);
-      tensor.copy_(given);
+    const auto own = subfed::by_name(net, network.named_parameters(), network.named_buffers());
+    for (std::size_t t = 0; t < own.size(); ++t) {
+      if (own[t].scalar_type() != torch::kDouble) continue;  // counters
+      own[t].copy_(torch::from_blob(const_cast<double*>(all[t].data_handle()), own[t].sizes(),
+                                    torch::kDouble));
     }
     const at::Tensor out = run(network).contiguous();
     return std::vector<double>(out.data_ptr<double>(), out.data_ptr<double>() + out.numel());
@@ -41,7 +39,7 @@ subfed::description_proof proof_of(const Described& described, Run run) {
   const auto network = std::make_shared<Module>(described, subfed::submodel::full(described.net));
   network->to(torch::kDouble);
   network->eval();
-  return subfed::prove_description<double>(described.net, forward_of(*network, run));
+  return subfed::prove_description<double>(described.net, forward_of(described.net, *network, run));
 }
 
 /// Right, but for tensors of one ending, which have no effect.

@@ -7,6 +7,7 @@
 #include <subfed/model.hpp>
 #include <subfed/submodel.hpp>
 #include <subfed/tensor_view.hpp>
+#include <subfed/tensor_views.hpp>
 #include <support/views.hpp>
 
 #include <algorithm>
