@@ -31,10 +31,9 @@ network_shapes shapes_at(const subfed::model& net, double capacity) {
   }
   return out;
 }
-subfed::derived_model derived(const subfed::model& net,
-                              const std::vector<known_copies>& copies = {}) {
+subfed::derived_model derived(const subfed::model& net) {
   const network_shapes widths[] = {shapes_at(net, 1), shapes_at(net, 0.5)};
-  return derive_widths(widths, copies);
+  return derive_widths(widths);
 }
 /// The tensors' roles of another description.
 subfed::model with_roles(subfed::model net, const subfed::model& of) {
@@ -94,10 +93,11 @@ TEST_CASE("copies that were not told are found by the proof, and told are right"
   const auto of = proof_networks::lstm();
   auto proof = subfed::prove_description<double>(derived(of.net).net, of.forward);
   CHECK(proof.verdict() == subfed::verdict::wrong);
-  const auto made = derived(of.net, {{"lstm.weight_ih_l0", 0, 4},
-                                     {"lstm.weight_hh_l0", 0, 4},
-                                     {"lstm.bias_ih_l0", 0, 4},
-                                     {"lstm.bias_hh_l0", 0, 4}});
+  const network_shapes widths[] = {shapes_at(of.net, 1), shapes_at(of.net, 0.5)};
+  const auto made = derive_widths(widths, {{"lstm.weight_ih_l0", 0, 4},
+                                           {"lstm.weight_hh_l0", 0, 4},
+                                           {"lstm.bias_ih_l0", 0, 4},
+                                           {"lstm.bias_hh_l0", 0, 4}});
   CHECK(made.doubts.empty());
   proof = subfed::prove_description<double>(made.net, of.forward);
   CHECK(proof.verdict() == subfed::verdict::right);

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <numeric>
 #include <span>
 #include <string>
@@ -167,6 +168,11 @@ inline derived_model derive_widths(std::span<const std::vector<named_shape>> wid
     out.net.tensor(widths[0][t].name, dimensions[t]);
   }
   return out;
+}
+
+inline derived_model derive_widths(std::span<const std::vector<named_shape>> widths,
+                                   std::initializer_list<known_copies> copies) {
+  return derive_widths(widths, std::span<const known_copies>(copies.begin(), copies.size()));
 }
 
 }  // namespace subfed::inline v0
