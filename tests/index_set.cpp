@@ -304,3 +304,37 @@ TEST_CASE("an iterator walks as a multi-pass iterator does") {
   CHECK(*std::max_element(s.begin(), s.end()) == 5);
   static_assert(std::forward_iterator<index_set::const_iterator>);
 }
+
+TEST_CASE("an index set from runs is that of their nodes, in order") {
+  using subfed::index_set;
+  const auto s = index_set::from_runs(100, {{0, 40, 10}, {0, 50, 2}, {7, 3, 2}, {0, 0, 3}});
+  CHECK(s == index_set(100, {40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50, 51, 3, 4, 0, 1, 2}));
+  CHECK(s.runs().size() == 3);
+  CHECK(!s.is_ascending());
+  CHECK(index_set::from_runs(0, {}) == index_set::full(0));
+  CHECK(index_set::from_runs(5, {{0, 0, 2}, {0, 2, 3}}).is_full());
+  const std::int64_t huge = std::int64_t{1} << 62;
+  CHECK(index_set::from_runs(huge, {{0, 1, huge - 1}, {0, 0, 1}}).size() == huge);
+}
+
+TEST_CASE("an index set refuses runs that leave the group, are empty, or meet") {
+  using subfed::index_set;
+  const auto refused = [](std::int64_t extent, std::initializer_list<subfed::run> runs) {
+    return support::message_of([&] { static_cast<void>(index_set::from_runs(extent, runs)); });
+  };
+  CHECK(refused(10, {{0, 8, 3}}) ==
+        "subfed: index_set: a run of 3 nodes from 8 on is empty or leaves [0, 10)");
+  CHECK(refused(10, {{0, 8, 0}}) ==
+        "subfed: index_set: a run of 0 nodes from 8 on is empty or leaves [0, 10)");
+  CHECK(refused(10, {{0, -1, 2}}) ==
+        "subfed: index_set: a run of 2 nodes from -1 on is empty or leaves [0, 10)");
+  CHECK(
+      refused(10, {{0, 1, INT64_MAX}}) ==
+      "subfed: index_set: a run of 9223372036854775807 nodes from 1 on is empty or leaves [0, 10)");
+  CHECK(refused(10, {{0, 2, 3}, {0, 8, 2}, {0, 3, 2}}) ==
+        "subfed: index_set: node 3 is repeated, at positions 1 and 5");
+  CHECK(refused(10, {{0, 0, 6}, {0, 2, 5}}) ==
+        "subfed: index_set: the runs have more nodes than the 10 of the group, so that one is "
+        "repeated");
+  CHECK(refused(-1, {}) == "subfed: index_set: the extent -1 is negative");
+}

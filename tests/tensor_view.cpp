@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
+#include <subfed/detail/call_elements.hpp>
 #include <subfed/detail/view_overlap.hpp>
 #include <subfed/tensor_view.hpp>
 #include <support/checks.hpp>
@@ -483,4 +484,24 @@ TEST_CASE("element types have short names in messages") {
   CHECK(type_name<std::int64_t>() == "int64");
   CHECK(type_name<std::uint64_t>() == "uint64");
   CHECK(type_name<long long>() == "int64");
+}
+
+TEST_CASE("extents and strides in braces may be sizes") {
+  std::vector<float> v(12);
+  const subfed::tensor_view line(v.data(), {v.size()});
+  CHECK(line.extent(0) == 12);
+  const std::size_t rows = 3;
+  const std::size_t columns = 4;
+  const subfed::tensor_view<const float> matrix(v.data(), {rows, columns});
+  CHECK(matrix.stride(0) == 4);
+  const subfed::tensor_view turned(v.data(), {rows, rows}, {1, -1});
+  CHECK(turned.stride(1) == -1);
+  const std::int64_t n = 2;
+  CHECK(subfed::tensor_view(v.data(), {n, 3}).extent(1) == 3);
+  CHECK(subfed::tensor_view(v.data(), {n, n}, {1, 2}).stride(1) == 2);
+  CHECK(subfed::tensor_view(v.data(), {}).rank() == 0);
+  CHECK(
+      support::message_of([&] { subfed::tensor_view(v.data(), {~std::uint64_t{0}}); }) ==
+      "subfed: tensor_view: 18446744073709551615 is given as an extent or a stride, which is over "
+      "2^63 - 1");
 }

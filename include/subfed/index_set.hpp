@@ -116,6 +116,35 @@ class basic_index_set {
     return out;
   }
 
+  /// The runs one after the other; positions follow from them, whatever the runs say.
+  ///
+  ///   index_set::from_runs(100, {{0, 40, 10}, {0, 3, 2}})  // 40 .. 49, 3, 4
+  ///
+  /// Throws  error for a run that is empty or leaves [0, extent), and for a repeated node.
+  /// Cost    O(n log n) for n runs, however long.
+  static basic_index_set from_runs(Index extent, std::span<const run_type> runs) {
+    basic_index_set out;
+    out.extent_ = checked(extent);
+    for (const run_type& r : runs) {
+      if (r.length < 1 || r.first < 0 || r.first >= extent || r.length > extent - r.first) {
+        detail::fail("subfed: index_set: a run of " + std::to_string(r.length) + " nodes from " +
+                     std::to_string(r.first) + " on is empty or leaves [0, " +
+                     std::to_string(extent) + ")");
+      }
+      if (r.length > extent - out.size_) {
+        detail::fail("subfed: index_set: the runs have more nodes than the " +
+                     std::to_string(extent) + " of the group, so that one is repeated");
+      }
+      detail::append_run(out.runs_, run_type{out.size_, r.first, r.length});
+      out.size_ = static_cast<Index>(out.size_ + r.length);
+    }
+    out.finish();
+    return out;
+  }
+  static basic_index_set from_runs(Index extent, std::initializer_list<run_type> runs) {
+    return from_runs(extent, std::span<const run_type>(runs.begin(), runs.size()));
+  }
+
   /// The same set with another index type.
   ///
   /// Throws  error when the extent does not fit.

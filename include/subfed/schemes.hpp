@@ -3,6 +3,8 @@
 #pragma once
 
 #include <subfed/schemes/disjoint_block.hpp>
+#include <subfed/schemes/node_scores.hpp>
 #include <subfed/schemes/prefix.hpp>
 #include <subfed/schemes/random_subset.hpp>
 #include <subfed/schemes/rolling.hpp>
+#include <subfed/schemes/top_k.hpp>

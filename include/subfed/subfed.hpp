@@ -10,6 +10,7 @@
 #include <subfed/cost.hpp>
 #include <subfed/coverage/evenness.hpp>
 #include <subfed/coverage/nodes.hpp>
+#include <subfed/derive_widths.hpp>
 #include <subfed/describe.hpp>
 #include <subfed/dimension.hpp>
 #include <subfed/draw.hpp>
@@ -28,8 +29,10 @@
 #include <subfed/selection.hpp>
 #include <subfed/slice.hpp>
 #include <subfed/submodel.hpp>
+#include <subfed/submodel_bytes.hpp>
 #include <subfed/tensor_view.hpp>
 #include <subfed/tensor_views.hpp>
+#include <subfed/tensors.hpp>
 #include <subfed/untyped_view.hpp>
 #include <subfed/version.hpp>
 #include <subfed/view_traits.hpp>

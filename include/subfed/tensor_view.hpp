@@ -59,6 +59,10 @@ std::int64_t as_size(Integer value) {
   return static_cast<std::int64_t>(value);
 }
 
+/// Integers of which not all are extents.
+template <class Integer>
+concept wide_unsigned = std::unsigned_integral<Integer> && sizeof(Integer) >= sizeof(std::int64_t);
+
 template <class V>
 inline constexpr bool is_tensor_view = false;
 template <class T>
@@ -123,6 +127,17 @@ class tensor_view {
   requires(!std::convertible_to<const Extents&, std::span<const std::int64_t>> ||
            !std::convertible_to<const Strides&, std::span<const std::int64_t>>)
       tensor_view(T* data, const Extents& extents, const Strides& strides)
+      : tensor_view(data, std::span<const std::int64_t>(widened(extents)),
+                    std::span<const std::int64_t>(widened(strides))) {}
+
+  /// And from lists of sizes: tensor_view(v.data(), {v.size()}).
+  template <detail::wide_unsigned Size>
+  tensor_view(T* data, std::initializer_list<Size> extents)
+      : tensor_view(data, std::span<const std::int64_t>(widened(extents))) {}
+  template <std::integral Extent, std::integral Stride>
+  requires(detail::wide_unsigned<Extent> || detail::wide_unsigned<Stride>)
+      tensor_view(T* data, std::initializer_list<Extent> extents,
+                  std::initializer_list<Stride> strides)
       : tensor_view(data, std::span<const std::int64_t>(widened(extents)),
                     std::span<const std::int64_t>(widened(strides))) {}
 

@@ -19,6 +19,7 @@
 #include <functional>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 using subfed::borrowed;
@@ -334,4 +335,70 @@ DOCTEST_TEST_CASE(
     made = at::zeros({2});
   }
   DOCTEST_CHECK(writing<float>(made) == "nothing was thrown");
+}
+
+namespace {
+
+/// As torch::OrderedDict has them.
+class named_item {
+ public:
+  named_item(std::string key, at::Tensor value) : key_(std::move(key)), value_(std::move(value)) {}
+  const std::string& key() const { return key_; }
+  const at::Tensor& value() const { return value_; }
+
+ private:
+  std::string key_;
+  at::Tensor value_;
+};
+using dictionary = std::vector<named_item>;
+
+}  // namespace
+
+DOCTEST_TEST_CASE("a module's tensors come in the model's order, in the same memory") {
+  subfed::model net;
+  const auto hidden = net.group("hidden", 4);
+  net.tensor("fc1.weight", {hidden, 3});
+  net.tensor("bn.running_var", {hidden}, subfed::role::statistic);
+  net.tensor("fc2.weight", {2, hidden});
+  const at::Tensor w2 = at::ones({2, 4}).requires_grad_(), w1 = at::ones({4, 3}),
+                   var = at::ones({4});
+  const dictionary parameters = {{"fc2.weight", w2}, {"fc1.weight", w1}, {"tied", w1}};
+  const dictionary buffers = {{"nothing", at::Tensor()}, {"bn.running_var", var}};
+  const auto found = by_name(net, parameters, buffers);
+  DOCTEST_REQUIRE(found.size() == 3);
+  DOCTEST_CHECK(found[0].data_ptr() == w1.data_ptr());
+  DOCTEST_CHECK(found[1].data_ptr() == var.data_ptr());
+  DOCTEST_CHECK(found[2].data_ptr() == w2.data_ptr());
+  DOCTEST_CHECK(!found[2].requires_grad());
+  const tensor_views<float> views(found);
+  DOCTEST_CHECK(views[2].extent(1) == 4);
+
+  const auto sub = subfed::draw(net, subfed::prefix{}, {.capacity = 0.5});
+  const dictionary own = {{"fc2.weight", at::ones({2, 2})},
+                          {"bn.running_var", at::ones({2})},
+                          {"fc1.weight", at::ones({2, 3})}};
+  DOCTEST_CHECK(by_name(sub, own)[2].size(1) == 2);
+}
+
+DOCTEST_TEST_CASE("what is missing, not described, of another shape or there twice is named") {
+  subfed::model net;
+  for (const char* name : {"a", "b", "c"}) net.tensor(name, {2});
+  const dictionary first = {{"a", at::ones({2})}, {"x", at::ones({2})}, {"c", at::ones({3, 1})}};
+  const dictionary second = {{"a", at::ones({2})}};
+  std::string message;
+  try {
+    by_name(net, first, second);
+  } catch (const subfed::error& error) {
+    message = error.what();
+  }
+  DOCTEST_CHECK(message ==
+                "subfed: by_name: 'a' is there twice; 'b' is missing; 'c' has shape (3, 1), "
+                "expected (2,); 'x' is not described");
+  for (int i = 0; i < 20; ++i) net.tensor("more" + std::to_string(i), {1});
+  try {
+    by_name(net, first, second);
+  } catch (const subfed::error& error) {
+    message = error.what();
+  }
+  DOCTEST_CHECK(message.ends_with("'more3' is missing; 'more4' is missing; and 16 more"));
 }

@@ -166,8 +166,18 @@ TEST_CASE("fused rows: all queries, keys, values; or head by head") {
   const auto inside = fused_attention(
       net, "e",
       {.in = 5, .out = 5, .heads = inside_heads(node, 2, 1), .rows = fused_rows::by_head});
+  const auto transposed = fused_attention(net, "f",
+                                          {.in = 5,
+                                           .out = 5,
+                                           .heads = whole_heads(net, heads, 3),
+                                           .fused_name = "c_attn",
+                                           .output_name = "c_proj",
+                                           .weight = subfed::linear_weight::in_out});
   const submodel part(net, {index_set(2, {1}), index_set(3, {2})});
   CHECK(held(part, by_kind.fused.weight, 0) == node_list{3, 4, 5, 9, 10, 11, 15, 16, 17});
+  CHECK(net[transposed.fused.weight].name == "f.c_attn.weight");
+  CHECK(held(part, transposed.fused.weight, 1) == held(part, by_kind.fused.weight, 0));
+  CHECK(held(part, transposed.output.weight, 0) == held(part, by_kind.output.weight, 1));
   CHECK(held(part, by_head.fused.weight, 0) == node_list{9, 10, 11, 12, 13, 14, 15, 16, 17});
   CHECK(held(part, grouped.fused.weight, 0) ==
         node_list{6, 7, 8, 9, 10, 11, 15, 16, 17, 21, 22, 23});

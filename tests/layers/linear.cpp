@@ -5,6 +5,8 @@
 #include <support/checks.hpp>
 #include <support/layouts.hpp>
 
+#include <vector>
+
 using subfed::model;
 using support::layout;
 using support::layout_of;
@@ -16,6 +18,15 @@ TEST_CASE("a linear layer has weight (out, in) and the bias that it is asked for
   linear(net, "fc1", {.in = 784, .out = hidden});
   linear(net, "fc2", {.in = hidden, .out = 10, .bias = subfed::bias::none});
   CHECK(layout_of(net) == layout{"fc1.weight (64, 784)", "fc1.bias (64,)", "fc2.weight (10, 64)"});
+}
+
+TEST_CASE("a linear layer as GPT-2 has it has weight (in, out)") {
+  model net;
+  const auto hidden = net.group("hidden", 64);
+  const auto made =
+      linear(net, "c_fc", {.in = 16, .out = hidden, .weight = subfed::linear_weight::in_out});
+  CHECK(layout_of(net) == layout{"c_fc.weight (16, 64)", "c_fc.bias (64,)"});
+  CHECK(net[made.weight].dimensions == std::vector<subfed::dimension>{16, hidden});
 }
 
 TEST_CASE("a tied layer describes its bias alone and hands out the shared weight") {

@@ -182,7 +182,8 @@ TEST_CASE("the overlap says how far a window moves") {
   CHECK(step(0, 100, 0.29f) == 30);
   CHECK(step(0, 10, 0.05) == 1);  // the step follows beta K, not the minimum of one node kept
   // An overlap replaces the step.
-  CHECK(rolling{.step = 7, .window_overlap = 0.5}(at(1, 8, 0.5)) == rolling{.step = 3}(at(1, 8, 0.5)));
+  CHECK(rolling{.step = 7, .window_overlap = 0.5}(at(1, 8, 0.5)) ==
+        rolling{.step = 3}(at(1, 8, 0.5)));
 }
 
 TEST_CASE("numbers of 64 bits neither overflow nor lose their lower half") {

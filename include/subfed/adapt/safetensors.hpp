@@ -4,7 +4,7 @@
 
 #include <subfed/adapt/byte_tensor.hpp>
 #include <subfed/adapt/detail/bytes.hpp>
-#include <subfed/adapt/detail/safetensors_json.hpp>
+#include <subfed/adapt/detail/json_reader.hpp>
 #include <subfed/detail/call_elements.hpp>
 #include <subfed/detail/element_format.hpp>
 #include <subfed/model.hpp>
@@ -27,6 +27,10 @@
 namespace subfed::inline v0 {
 
 namespace detail {
+
+[[noreturn]] inline void refuse_safetensors(const std::string& what, std::string_view tensor = {}) {
+  fail("subfed: safetensors: " + what, {.client = {}, .tensor = std::string(tensor)});
+}
 
 /// The longest header; the format's own reader has the same limit.
 inline constexpr std::uint64_t safetensors_most_header = 100'000'000;
@@ -207,7 +211,7 @@ class safetensors_view {
     }
     std::vector<draft> out;
     bool has_metadata = false;
-    detail::safetensors_json json(text);
+    detail::json_reader json(text, "safetensors: the header");
     json.object([&](std::string name) {
       if (name != "__metadata__") {
         out.push_back(parse_entry(json, std::move(name)));
@@ -222,7 +226,7 @@ class safetensors_view {
     return out;
   }
 
-  static draft parse_entry(detail::safetensors_json& json, std::string name) {
+  static draft parse_entry(detail::json_reader& json, std::string name) {
     draft out{.name = std::move(name)};
     const auto refuse = [&](const std::string& what) {
       detail::refuse_safetensors("the tensor " + detail::quoted(out.name) + " " + what, out.name);

@@ -1,16 +1,27 @@
 // SPDX-License-Identifier: MIT
-/// at::Tensor (LibTorch, PyTorch extensions) on the CPU as tensor views. Includes nothing of torch.
+/// at::Tensor (LibTorch, PyTorch extensions) on the CPU as tensor views, and a module's tensors in a model's
+/// order. Includes nothing of torch.
 #pragma once
 
 #include <subfed/detail/element_format.hpp>
+#include <subfed/error.hpp>
+#include <subfed/model.hpp>
+#include <subfed/submodel.hpp>
 #include <subfed/tensor_view.hpp>
 
+#include <algorithm>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
+#include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 namespace subfed::inline v0 {
 
@@ -131,5 +142,104 @@ struct view_traits<V> {
     return detail::view_of_torch<T>(t);
   }
 };
+
+namespace detail {
+
+/// torch::OrderedDict<std::string, at::Tensor>, and whatever else has items of a key and a tensor.
+template <class D>
+concept torch_dictionary = requires(const D& all) {
+  { std::begin(all)->key() } -> std::convertible_to<std::string>;
+  requires torch_tensor<std::remove_cvref_t<decltype(std::begin(all)->value())>>;
+  { std::begin(all)->value().detach() } -> torch_tensor;
+  std::end(all);
+};
+template <class D>
+using torch_value = std::remove_cvref_t<decltype(std::begin(std::declval<const D&>())->value())>;
+
+/// The tensors of a model in its order, each of the shape that shape_of(t) says.
+template <class V>
+class named_tensors {
+ public:
+  template <class D>
+  void add(const D& dictionary) {
+    for (const auto& item : dictionary) {
+      if (!item.value().defined()) continue;  // a buffer that was registered without one
+      const auto [at, is_new] = found_.emplace(item.key(), item.value().detach());
+      if (!is_new) complain("'" + at->first + "' is there twice");
+    }
+  }
+
+  template <class ShapeOf>
+  std::vector<V> in_order(const model& net, const ShapeOf& shape_of) {
+    std::vector<V> out;
+    std::set<const void*> described;
+    for (std::size_t t = 0; t < net.tensors().size(); ++t) {
+      const std::string& name = net.tensors()[t].name;
+      const auto at = found_.find(name);
+      if (at == found_.end()) {
+        complain("'" + name + "' is missing");
+        continue;
+      }
+      const std::vector<std::int64_t> expected = shape_of(tensor_id(t));
+      const V& tensor = at->second;
+      const std::span<const std::int64_t> shape(tensor.sizes().data(),
+                                                static_cast<std::size_t>(tensor.dim()));
+      if (!std::equal(shape.begin(), shape.end(), expected.begin(), expected.end())) {
+        complain("'" + name + "' has shape " + shape_text(shape) + ", expected " +
+                 shape_text(expected));
+      }
+      described.insert(tensor.data_ptr());
+      out.push_back(tensor);
+      found_.erase(at);
+    }
+    for (const auto& [name, tensor] : found_) {
+      // A shared parameter is listed under both names.
+      if (tensor.numel() > 0 && described.count(tensor.data_ptr()) != 0) continue;
+      complain("'" + name + "' is not described");
+    }
+    if (complaints_ == 0) return out;
+    fail("subfed: by_name: " + text_ +
+         (complaints_ > most_told ? "; and " + std::to_string(complaints_ - most_told) + " more"
+                                  : ""));
+  }
+
+ private:
+  static constexpr std::size_t most_told = 8;
+
+  void complain(const std::string& what) {
+    if (complaints_++ < most_told) text_ += (text_.empty() ? "" : "; ") + what;
+  }
+
+  std::map<std::string, V> found_;
+  std::string text_;
+  std::size_t complaints_ = 0;
+};
+
+}  // namespace detail
+
+/// A module's tensors in the order of the model, whatever the module's own order: detached, so that they
+/// can be written to, in the same memory.
+///
+///   const auto w = by_name(net, module->named_parameters(), module->named_buffers());
+///   const auto own = by_name(sub, client->named_parameters());  // of the client's shapes
+///
+/// Throws  error that names what is missing, what is not described, and what has another shape, up to
+///         eight of them. A parameter that two layers share may be listed under both names.
+template <detail::torch_dictionary First, detail::torch_dictionary... More>
+std::vector<detail::torch_value<First>> by_name(const model& net, const First& first,
+                                                const More&... more) {
+  detail::named_tensors<detail::torch_value<First>> all;
+  all.add(first);
+  (all.add(more), ...);
+  return all.in_order(net, [&](tensor_id t) { return net[t].extents; });
+}
+template <detail::torch_dictionary First, detail::torch_dictionary... More>
+std::vector<detail::torch_value<First>> by_name(const submodel& sub, const First& first,
+                                                const More&... more) {
+  detail::named_tensors<detail::torch_value<First>> all;
+  all.add(first);
+  (all.add(more), ...);
+  return all.in_order(sub.parent(), [&](tensor_id t) { return sub.extents(t); });
+}
 
 }  // namespace subfed::inline v0

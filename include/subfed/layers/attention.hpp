@@ -86,6 +86,7 @@ struct fused_attention_layer {
   fused_rows rows = fused_rows::by_kind;
   std::string fused_name = "qkv";
   std::string output_name = "proj";
+  linear_weight weight = linear_weight::out_in;  ///< of both tensors
 };
 
 struct multihead_attention_tensors {
@@ -203,7 +204,10 @@ inline attention_tensors attention(model& net, const std::string& name,
 }
 
 /// Weights and biases of name.qkv (query + 2 key_value, in), in the order that `rows` says, and
-/// name.proj (out, query).
+/// name.proj (out, query). GPT-2's is
+///   fused_attention(net, "h.0.attn", {.in = width, .out = width, .heads = inside_heads(node, 12),
+///                                     .fused_name = "c_attn", .output_name = "c_proj",
+///                                     .weight = linear_weight::in_out});
 ///
 /// Throws  as attention.
 inline fused_attention_tensors fused_attention(model& net, const std::string& name,
@@ -225,8 +229,9 @@ inline fused_attention_tensors fused_attention(model& net, const std::string& na
                  ? key->one.repeat(each).repeat(heads.key_value_heads)
                  : heads.key_value.block(each);
     }
-    return fused_attention_tensors{linear(described, fused, {layer.in, rows, layer.bias}),
-                                   linear(described, output, {heads.query, layer.out, layer.bias})};
+    return fused_attention_tensors{
+        linear(described, fused, {layer.in, rows, layer.bias, layer.weight}),
+        linear(described, output, {heads.query, layer.out, layer.bias, layer.weight})};
   });
 }
 

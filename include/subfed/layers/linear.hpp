@@ -7,6 +7,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace subfed::inline v0 {
@@ -14,10 +15,14 @@ namespace subfed::inline v0 {
 /// Whether a layer has a bias.
 enum class bias { none, added };
 
+/// How a weight lies: (out, in) as in torch.nn.Linear, or (in, out) as in GPT-2's Conv1D.
+enum class linear_weight { out_in, in_out };
+
 struct linear_layer {
   dimension in;
   dimension out;
   subfed::bias bias = subfed::bias::added;
+  linear_weight weight = linear_weight::out_in;
 };
 struct tied_linear_layer {
   tensor_id weight;  ///< the shared weight, for instance of an embedding
@@ -31,12 +36,16 @@ struct weight_and_bias {
   std::optional<tensor_id> bias;
 };
 
-/// name.weight (out, in), name.bias (out).
+/// name.weight (out, in), or (in, out) where the layer says so, name.bias (out). Of (in, out) give
+/// residual_add the bias.
 ///
 ///   linear(net, "fc1", {.in = 784, .out = hidden});
+///   linear(net, "h.0.mlp.c_fc", {.in = width, .out = hidden, .weight = linear_weight::in_out});
 inline weight_and_bias linear(model& net, const std::string& name, const linear_layer& layer) {
   return detail::describe_all_or_nothing(net, [&](model& described) {
-    weight_and_bias made{described.tensor(name + ".weight", {layer.out, layer.in}), {}};
+    std::vector<dimension> dimensions = {layer.out, layer.in};
+    if (layer.weight == linear_weight::in_out) std::swap(dimensions[0], dimensions[1]);
+    weight_and_bias made{described.tensor(name + ".weight", dimensions), {}};
     if (layer.bias == bias::added) made.bias = described.tensor(name + ".bias", {layer.out});
     return made;
   });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// The JSON of safetensors headers, strictly: what such a header may contain is read and written,
-/// everything else is refused.
+/// The JSON of the formats, strictly: what such a text may contain is read and written, everything else
+/// is refused.
 #pragma once
 
 #include <subfed/adapt/detail/bytes.hpp>
@@ -14,10 +14,6 @@
 #include <vector>
 
 namespace subfed::inline v0::detail {
-
-[[noreturn]] inline void refuse_safetensors(const std::string& what, std::string_view tensor = {}) {
-  fail("subfed: safetensors: " + what, {.client = {}, .tensor = std::string(tensor)});
-}
 
 /// Bytes of the UTF-8 sequence that the text begins with; 0 when it is invalid (an overlong
 /// encoding, half of a surrogate pair, over U+10FFFF).
@@ -67,11 +63,12 @@ inline void append_utf8(std::string& out, unsigned code) {
   }
 }
 
-/// Reads the part of JSON that safetensors headers use: objects of known depth, strings, and whole
-/// numbers that are not negative. Everything else in JSON is refused, so nothing recurses.
-class safetensors_json {
+/// Reads objects and arrays of a depth that the caller knows, strings, and whole numbers that are not
+/// negative. Everything else in JSON is refused, so nothing recurses.
+class json_reader {
  public:
-  explicit safetensors_json(std::string_view text) : text_(text) {}
+  /// `what` is the text in errors: "safetensors: the header".
+  json_reader(std::string_view text, std::string what) : text_(text), what_(std::move(what)) {}
 
   /// Calls read_value(key) for each key of an object; it must consume the value.
   template <class F>
@@ -86,22 +83,30 @@ class safetensors_json {
     expect('}');
   }
 
-  std::vector<std::int64_t> numbers() {
-    std::vector<std::int64_t> out;
+  /// Calls read_element() for each element of an array; it is to consume it.
+  template <class F>
+  void array(F&& read_element) {
     expect('[');
-    if (next_is(']')) return out;
+    if (next_is(']')) return;
     do {
-      skip_space();
-      const std::size_t begin = at_;
-      std::int64_t number = 0;
-      if (!parse_decimal(text_, at_, number)) {
-        at_ = begin;
-        refuse("something other than a whole number from 0 to 2^63 - 1");
-      }
-      if (text_[begin] == '0' && at_ > begin + 1) refuse("a number with leading zeros");
-      out.push_back(number);
+      read_element();
     } while (next_is(','));
     expect(']');
+  }
+  std::int64_t number() {
+    skip_space();
+    const std::size_t begin = at_;
+    std::int64_t out = 0;
+    if (!parse_decimal(text_, at_, out)) {
+      at_ = begin;
+      refuse("something other than a whole number from 0 to 2^63 - 1");
+    }
+    if (text_[begin] == '0' && at_ > begin + 1) refuse("a number with leading zeros");
+    return out;
+  }
+  std::vector<std::int64_t> numbers() {
+    std::vector<std::int64_t> out;
+    array([&] { out.push_back(number()); });
     return out;
   }
 
@@ -128,15 +133,17 @@ class safetensors_json {
     }
   }
 
+  /// Throws  error: "subfed: safetensors: the header has a string without an end, at byte 7".
+  [[noreturn]] void refuse(const std::string& what) const {
+    fail("subfed: " + what_ + " has " + what + ", at byte " + std::to_string(at_));
+  }
+
   void end() {
     skip_space();
     if (at_ != text_.size()) refuse("something after its end");
   }
 
  private:
-  [[noreturn]] void refuse(const std::string& what) const {
-    refuse_safetensors("the header has " + what + ", at byte " + std::to_string(at_));
-  }
   void skip_space() {
     constexpr std::string_view space = " \n\r\t";
     while (at_ < text_.size() && space.find(text_[at_]) != std::string_view::npos) ++at_;
@@ -193,6 +200,7 @@ class safetensors_json {
   }
 
   std::string_view text_;
+  std::string what_;
   std::size_t at_ = 0;
 };
 
