@@ -102,7 +102,7 @@ TEST_CASE("what is not a model file is refused, with the place") {
   CHECK(model_refusal(R"({"author": "x"})") ==
         model_file_error("the unknown key 'author', at byte 10"));
   CHECK(model_refusal(model_text("", "") + "x") ==
-        model_file_error("something behind its end, at byte 69"));
+        model_file_error("something after its end, at byte 69"));
   CHECK(model_refusal(model_text(R"({"name": "g"})", "")) ==
         model_file_error("an object without the key 'extent', at byte 65"));
   CHECK(model_refusal(model_text(R"({"name": "g", "extent": 9223372036854775808})", "")) ==

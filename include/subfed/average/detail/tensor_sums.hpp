@@ -3,6 +3,7 @@
 /// every element where the holders do not give it.
 #pragma once
 
+#include <subfed/average/detail/any_element.hpp>
 #include <subfed/average/detail/counter_merge.hpp>
 #include <subfed/average/detail/holder_list.hpp>
 #include <subfed/average/detail/integer_merge.hpp>

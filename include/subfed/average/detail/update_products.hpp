@@ -3,6 +3,7 @@
 /// products are too far from those before.
 #pragma once
 
+#include <subfed/average/detail/any_element.hpp>
 #include <subfed/average/detail/checks.hpp>
 #include <subfed/average/detail/weight_scale.hpp>
 #include <subfed/average/detail/wide_number.hpp>
