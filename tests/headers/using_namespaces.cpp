@@ -16,6 +16,7 @@
 
 #include <subfed/coverage.hpp>
 #include <subfed/coverage/theory.hpp>
+#include <subfed/proof.hpp>
 #include <subfed/subfed.hpp>
 #include <subfed/systems.hpp>
 
@@ -52,9 +53,18 @@ int use_names() {
   const traffic_bytes bytes = traffic(part);
   const workload work(net);
   selective_average<float> mean(net);
+  const tensors<float> memory(part);
+  const submodel largest =
+      draw(net, top_k(node_norms<float>(net, tensors<float>(net), norm_order::two)), key);
+  const vector<binding> uses = bindings_of(net, hidden);
+  const vector<doubt> doubts = find_doubts(net);
+  const description_proof proof{net};
+  const bool is_right = proof.verdict() == verdict::right;
   const round_moments rounds = rounds_until_chosen(4);
   return static_cast<int>(shared_nodes(part, other, hidden) + parameters(third) + chosen.rank() +
                           first.length + even.items + cohort.asked() + h.bits + b.bits +
                           view.rank() + bytes.up + work.count(part) + joint.rounds() + max_rank) +
-         static_cast<int>(rounds.mean) + static_cast<int>(text.size());
+         static_cast<int>(rounds.mean) +
+         static_cast<int>(memory.size() + uses.size() + doubts.size()) +
+         static_cast<int>(largest.size()) + is_right + static_cast<int>(text.size());
 }

@@ -12,7 +12,7 @@
 #include <vector>
 
 using subfed::node_norms;
-using subfed::norm;
+using subfed::norm_order;
 using support::message_of;
 
 TEST_CASE("node norms of two layers, by hand") {
@@ -30,11 +30,11 @@ TEST_CASE("node norms of two layers, by hand") {
   v[w2](0, 0) = -4;
   v[w1](1, 1) = 3;
   v[mean](1) = 100;
-  CHECK(node_norms<float>(net, v, norm::one)[h][0] == 9);
-  CHECK(node_norms<float>(net, v, norm::two)[h][0] == 5);
+  CHECK(node_norms<float>(net, v, norm_order::one)[h][0] == 9);
+  CHECK(node_norms<float>(net, v, norm_order::two)[h][0] == 5);
   CHECK(node_norms<float>(net, v)[h][0] == 5);
-  CHECK(node_norms<float>(net, v, norm::infinity)[h][0] == 4);
-  CHECK(node_norms<float>(net, v, norm::one)[h][1] == 3);
+  CHECK(node_norms<float>(net, v, norm_order::infinity)[h][0] == 4);
+  CHECK(node_norms<float>(net, v, norm_order::one)[h][1] == 3);
 }
 
 TEST_CASE("the norm of a node is that of all that is lost without it") {
@@ -92,7 +92,7 @@ TEST_CASE("node norms of strided tensors, of halves, of empty groups") {
   const std::vector<subfed::half> data(12, subfed::half(-1.5f));
   const subfed::tensor_view w(data.data() + 9, {2, 3}, {1, -4});
   const subfed::tensor_view<const subfed::half> nothing(nullptr, {0, 2});
-  const auto scores = node_norms<subfed::half>(net, {w, nothing}, norm::one);
+  const auto scores = node_norms<subfed::half>(net, {w, nothing}, norm_order::one);
   CHECK(scores[a][1] == 4.5);
   CHECK(scores[none].empty());
 }

@@ -51,7 +51,7 @@ class node_scores {
 };
 
 /// Sum of magnitudes, root of the sum of squares, largest magnitude.
-enum class norm { one, two, infinity };
+enum class norm_order { one, two, infinity };
 
 namespace detail {
 
@@ -105,7 +105,7 @@ inline std::vector<scored_axis> scored_axes(const model& net, const model::tenso
 /// Cost      One pass over the parameters; 8 bytes an index of a bound dimension while it runs.
 template <averageable T>
 node_scores node_norms(const model& net, const tensor_views<std::type_identity_t<const T>>& globals,
-                       norm p = norm::two) {
+                       norm_order p = norm_order::two) {
   detail::check_all_globals("node_norms", "global", net, globals);
   const detail::float_mode mode;
   node_scores out(net);
@@ -134,16 +134,16 @@ node_scores node_norms(const model& net, const tensor_views<std::type_identity_t
         }
         if (counted) continue;
         double& score = out[group_id(axes[a].group)][static_cast<std::size_t>(node)];
-        if (p == norm::infinity) {
+        if (p == norm_order::infinity) {
           score = (std::max)(score, x);
         } else {
-          score += p == norm::one ? x : detail::rounded_product(x, x);
+          score += p == norm_order::one ? x : detail::rounded_product(x, x);
         }
       }
       for (int r = view.rank() - 1; r >= 0 && ++index[r] == view.extent(r); --r) index[r] = 0;
     });
   }
-  if (p != norm::two) return out;
+  if (p != norm_order::two) return out;
   for (std::size_t g = 0; g < net.groups().size(); ++g) {
     for (double& score : out[group_id(g)]) score = std::sqrt(score);
   }
