@@ -4,6 +4,9 @@
 #include <support/checks.hpp>
 #include <support/layouts.hpp>
 
+#include <string>
+#include <vector>
+
 using subfed::index_set;
 using subfed::model;
 using subfed::submodel;
@@ -77,4 +80,57 @@ TEST_CASE("no layer, or another number of layers in reverse, is refused") {
   CHECK(message_of([&] { lstm(net, "lstm", {.in = 3, .hidden = {h}}); }) ==
         "subfed: model: the tensor name 'lstm.bias_hh_l0' is taken");
   CHECK(net == taken);
+}
+
+TEST_CASE("an LSTM with a projection keeps and writes it in place of the hidden nodes") {
+  model net;
+  const auto h0 = net.group("h0", 5);
+  const auto h1 = net.group("h1", 5);
+  const auto p0 = net.group("p0", 2);
+  const auto p1 = net.group("p1", 2);
+  const auto made = lstm(net, "lstm", {.in = 3, .hidden = {h0, h1}, .projection = {p0, p1}});
+  CHECK(layout_of(net) == layout{"lstm.weight_ih_l0 (20, 3)", "lstm.weight_hh_l0 (20, 2)",
+                                 "lstm.bias_ih_l0 (20,)", "lstm.bias_hh_l0 (20,)",
+                                 "lstm.weight_hr_l0 (2, 5)", "lstm.weight_ih_l1 (20, 2)",
+                                 "lstm.weight_hh_l1 (20, 2)", "lstm.bias_ih_l1 (20,)",
+                                 "lstm.bias_hh_l1 (20,)", "lstm.weight_hr_l1 (2, 5)"});
+  CHECK(made.out == subfed::dimension(p1));
+  CHECK(net[*made.cells[0].weight_hr].dimensions == std::vector<subfed::dimension>{p0, h0});
+  CHECK(net[made.cells[1].weight_ih].dimensions[1] == subfed::dimension(p0));
+
+  model both;
+  const auto f = both.group("f", 5), r = both.group("r", 5);
+  const auto pf = both.group("pf", 2), pr = both.group("pr", 2);
+  const auto two = lstm(both, "l",
+                        {.in = 3,
+                         .hidden = {f},
+                         .reverse = {r},
+                         .bias = subfed::bias::none,
+                         .projection = {pf},
+                         .reverse_projection = {pr}});
+  CHECK(layout_of(both) == layout{"l.weight_ih_l0 (20, 3)", "l.weight_hh_l0 (20, 2)",
+                                  "l.weight_hr_l0 (2, 5)", "l.weight_ih_l0_reverse (20, 3)",
+                                  "l.weight_hh_l0_reverse (20, 2)",
+                                  "l.weight_hr_l0_reverse (2, 5)"});
+  CHECK(two.out == subfed::concat({pf, pr}));
+}
+
+TEST_CASE("projections that do not fit are refused, and nothing is described") {
+  model net;
+  const auto h = net.group("h", 5), p = net.group("p", 2);
+  const model before = net;
+  CHECK(message_of([&] {
+          lstm(net, "lstm", {.in = 3, .hidden = {h, h}, .projection = {p}});
+        }) == "subfed: layers: 'lstm' has 2 layers forward, but 1 projections");
+  const std::string one_sided =
+      "' has a projection, which an LSTM has, in both directions or in none";
+  CHECK(message_of([&] { gru(net, "gru", {.in = 3, .hidden = {h}, .projection = {p}}); }) ==
+        "subfed: layers: 'gru" + one_sided);
+  CHECK(message_of([&] {
+          lstm(net, "lstm", {.in = 3, .hidden = {h}, .reverse = {h}, .projection = {p}});
+        }) == "subfed: layers: 'lstm" + one_sided);
+  CHECK(message_of([&] {
+          lstm(net, "lstm", {.in = 3, .hidden = {h}, .reverse_projection = {p}});
+        }) == "subfed: layers: 'lstm" + one_sided);
+  CHECK(net == before);
 }

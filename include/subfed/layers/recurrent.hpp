@@ -15,12 +15,16 @@
 namespace subfed::inline v0 {
 
 /// `hidden` has a dimension for each layer of the stack. A bidirectional layer has as many in
-/// `reverse`; its layers read concat({hidden, reverse}) of the layer below.
+/// `reverse`; its layers read concat({hidden, reverse}) of the layer below. An LSTM with a projection
+/// (proj_size) has as many dimensions in `projection`, and in `reverse_projection`: they are what it writes
+/// and keeps as its state in place of the hidden nodes.
 struct recurrent_layer {
   dimension in;
   std::vector<dimension> hidden;
   std::vector<dimension> reverse = {};
   subfed::bias bias = subfed::bias::added;
+  std::vector<dimension> projection = {};
+  std::vector<dimension> reverse_projection = {};
 };
 struct recurrent_cell {
   dimension in;
@@ -33,6 +37,7 @@ struct recurrent_cell_tensors {
   tensor_id weight_hh;
   std::optional<tensor_id> bias_ih;
   std::optional<tensor_id> bias_hh;
+  std::optional<tensor_id> weight_hr;  ///< of a projection
 };
 struct recurrent_tensors {
   std::vector<recurrent_cell_tensors> cells;  ///< layer by layer, forward before reverse
@@ -42,38 +47,61 @@ struct recurrent_tensors {
 namespace detail {
 
 inline recurrent_cell_tensors gates(model& net, const std::string& name, const std::string& suffix,
-                                    std::int64_t count, const recurrent_cell& cell) {
+                                    std::int64_t count, const recurrent_cell& cell,
+                                    const dimension* projection = nullptr) {
   const dimension rows = cell.hidden.repeat(count);
+  const dimension& state = projection != nullptr ? *projection : cell.hidden;
   recurrent_cell_tensors made{net.tensor(name + ".weight_ih" + suffix, {rows, cell.in}),
-                              net.tensor(name + ".weight_hh" + suffix, {rows, cell.hidden}),
+                              net.tensor(name + ".weight_hh" + suffix, {rows, state}),
+                              {},
                               {},
                               {}};
   if (cell.bias == bias::added) {
     made.bias_ih = net.tensor(name + ".bias_ih" + suffix, {rows});
     made.bias_hh = net.tensor(name + ".bias_hh" + suffix, {rows});
   }
+  if (projection != nullptr) {
+    made.weight_hr = net.tensor(name + ".weight_hr" + suffix, {state, cell.hidden});
+  }
   return made;
+}
+
+/// Throws unless a list has a dimension for each layer, or is empty.
+inline void check_layers(const std::string& name, const std::vector<dimension>& hidden,
+                         const std::vector<dimension>& other, const std::string& what) {
+  if (other.empty() || other.size() == hidden.size()) return;
+  fail("subfed: layers: '" + name + "' has " + std::to_string(hidden.size()) +
+       " layers forward, but " + std::to_string(other.size()) + " " + what);
 }
 
 inline recurrent_tensors recurrent(model& net, const std::string& name, std::int64_t count,
                                    const recurrent_layer& layer) {
   if (layer.hidden.empty()) fail("subfed: layers: '" + name + "' has no hidden dimension");
-  if (!layer.reverse.empty() && layer.reverse.size() != layer.hidden.size()) {
-    fail("subfed: layers: '" + name + "' has " + std::to_string(layer.hidden.size()) +
-         " layers forward, but " + std::to_string(layer.reverse.size()) + " in reverse");
+  check_layers(name, layer.hidden, layer.reverse, "in reverse");
+  check_layers(name, layer.hidden, layer.projection, "projections");
+  check_layers(name, layer.hidden, layer.reverse_projection, "projections in reverse");
+  const bool projected = !layer.projection.empty();
+  if ((projected && count != 4) ||
+      (projected && !layer.reverse.empty()) != !layer.reverse_projection.empty()) {
+    fail("subfed: layers: '" + name +
+         "' has a projection, which an LSTM has, in both directions or in none");
   }
   return describe_all_or_nothing(net, [&](model& described) {
     recurrent_tensors made{{}, layer.in};
     for (std::size_t l = 0; l < layer.hidden.size(); ++l) {
       const std::string suffix = "_l" + std::to_string(l);
       const dimension in = made.out;
-      made.cells.push_back(
-          gates(described, name, suffix, count, {in, layer.hidden[l], layer.bias}));
-      made.out = layer.hidden[l];
+      const auto direction = [&](const dimension& hidden, const std::vector<dimension>& projection,
+                                 const std::string& end) -> const dimension& {
+        const dimension* state = projected ? &projection[l] : nullptr;
+        made.cells.push_back(
+            gates(described, name, suffix + end, count, {in, hidden, layer.bias}, state));
+        return projected ? *state : hidden;
+      };
+      made.out = direction(layer.hidden[l], layer.projection, "");
       if (layer.reverse.empty()) continue;
-      made.cells.push_back(
-          gates(described, name, suffix + "_reverse", count, {in, layer.reverse[l], layer.bias}));
-      made.out = concat({layer.hidden[l], layer.reverse[l]});
+      made.out =
+          concat({made.out, direction(layer.reverse[l], layer.reverse_projection, "_reverse")});
     }
     return made;
   });
@@ -91,9 +119,12 @@ inline recurrent_cell_tensors cell(model& net, const std::string& name, std::int
 /// name.bias_ih_ll and name.bias_hh_ll (4 hidden), and the same with _reverse. Rows are (gate,
 /// node), gates input, forget, cell, output, so that the same nodes of each gate are cut.
 ///
+/// With a projection, name.weight_hh_ll is (4 hidden, projection), and name.weight_hr_ll (projection,
+/// hidden) comes behind the biases.
+///
 ///   lstm(net, "lstm", {.in = width, .hidden = {hidden}});
 ///
-/// Throws  error when there is no layer, or reverse has another number of layers.
+/// Throws  error when there is no layer, or reverse or a projection has another number of layers.
 inline recurrent_tensors lstm(model& net, const std::string& name, const recurrent_layer& layer) {
   return detail::recurrent(net, name, 4, layer);
 }
