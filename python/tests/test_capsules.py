@@ -184,6 +184,7 @@ def test_ten_thousand_calls_leak_no_capsule_and_no_reference():
                 subfed.average_cohort(net, [(sub, [good])], to)
 
     calls(100)
+    gc.collect()
     before = sys.getrefcount(array), sys.getrefcount(to[0])
     calls(10000 - 100)
     gc.collect()

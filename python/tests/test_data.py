@@ -25,7 +25,7 @@ def arrays(kind=np.float32):
     out = {}
     for i, t in enumerate(NET.tensors):
         size = int(np.prod(t.shape))
-        out[t.name] = (np.arange(size).reshape(t.shape) + 100 * i).astype(
+        out[t.name] = np.arange(100 * i, 100 * i + size).reshape(t.shape).astype(
             np.int64 if t.role == "counter" else kind)
     return out
 
@@ -126,7 +126,7 @@ def test_scatter_and_scatter_add_write_in_place():
 
 def test_strided_memory_of_the_server_is_written_where_it_is():
     wide = {k: np.zeros(tuple(2 * e for e in v.shape), v.dtype) for k, v in arrays().items()}
-    views = {k: v[tuple(slice(None, None, -2) for _ in v.shape)] for k, v in wide.items()}
+    views = {k: v[tuple(slice(None, None, -2) for _ in v.shape) + (...,)] for k, v in wide.items()}
     subfed.average_cohort(NET, [(SUB, {k: v + 1 for k, v in expected_cut(arrays()).items()})], views)
     assert np.array_equal(views["fc1.weight"][2:5], arrays()["fc1.weight"][2:5] + 1)
     assert wide["fc1.weight"][0].max() == 0

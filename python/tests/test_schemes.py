@@ -27,7 +27,18 @@ def rows(name):
             fractions.Fraction(*map(int, ratio.groups())) if ratio else
             np.float32(share.rstrip("f")) if share.endswith("f") else float(share))
         words = [w.split("::")[-1].strip('"') for w in head.split(", ")]
-        yield words, request, [int(n) for n in nodes.split()]
+        yield words, request, nodes
+
+
+def spelled(nodes):
+    """As the golden files have it: long sets by their hash."""
+    text = " ".join(map(str, nodes))
+    if len(nodes) <= 64:
+        return text
+    hash = 14695981039346656037
+    for c in text.encode():
+        hash = (hash ^ c) * 1099511628211 % 2**64
+    return f"{len(nodes)} nodes {hash:016x} " + " ".join(map(str, list(nodes)[:4]))
 
 
 def test_golden_rolling_windows():
@@ -35,7 +46,7 @@ def test_golden_rolling_windows():
     for (step, overlap, walk, mode, minimum, phase, client_phase), request, nodes in rows("rolling"):
         scheme = subfed.Rolling(int(step), None if overlap == "-1" else float(overlap), walk, mode,
                                 int(minimum), int(phase), int(client_phase))
-        assert list(scheme(request)) == nodes, (scheme, request)
+        assert spelled(scheme(request)) == nodes, (scheme, request)
         seen += 1
     assert seen > 20
 
@@ -45,16 +56,16 @@ def test_golden_random_sets():
     for (policy, count, mode, minimum), request, nodes in rows("random"):
         make = getattr(subfed.SeedPolicy, policy)
         seeds = make() if policy.startswith("per_client") else make(int(count))
-        assert list(subfed.RandomSubset(seeds, mode, int(minimum))(request)) == nodes
+        assert spelled(subfed.RandomSubset(seeds, mode, int(minimum))(request)) == nodes
         seen += 1
     assert seen > 20
 
 
 def test_golden_prefixes_and_blocks():
     for (mode, minimum), request, nodes in rows("prefix"):
-        assert list(subfed.Prefix(mode, int(minimum))(request)) == nodes
+        assert spelled(subfed.Prefix(mode, int(minimum))(request)) == nodes
     for (advance,), request, nodes in rows("block"):
-        assert list(subfed.DisjointBlock(int(advance.rstrip("u")))(request)) == nodes
+        assert spelled(subfed.DisjointBlock(int(advance.rstrip("u")))(request)) == nodes
 
 
 NET = subfed.Model()

@@ -137,6 +137,30 @@ void check_parent(const subfed::model& net, const subfed::submodel& sub) {
                        {.client = sub.origin().client});
 }
 
+/// The same error with its client, where the library names the tensor alone.
+[[noreturn]] void rethrow_with_client(const subfed::error& wrong, std::uint64_t client) {
+  subfed::detail::fail(std::string(wrong.what()) + " (client " + std::to_string(client) + ")",
+                       {.client = client, .tensor = wrong.tensor(), .group = wrong.group()});
+}
+
+/// Of an error about a tensor's type: the first client whose tensor has another type than it may have.
+[[noreturn]] void rethrow_with_client(const subfed::error& wrong, const subfed::model& net,
+                                      const std::vector<subfed::update<void>>& updates,
+                                      const std::vector<subfed::tensor_view<void>>& globals) {
+  for (std::size_t t = 0; !wrong.client() && t < net.tensors().size(); ++t) {
+    if (net.tensors()[t].name != wrong.tensor()) continue;
+    for (const auto& u : updates) {
+      const auto expected = globals[t].format(), found = u.tensors[t].format();
+      if (expected == found || (subfed::detail::is_floating(expected) &&
+                                subfed::detail::is_floating(found))) {
+        continue;
+      }
+      rethrow_with_client(wrong, u.sub.origin().client);
+    }
+  }
+  throw wrong;
+}
+
 average_report average_cohort(const subfed::model& net, const py::object& updates,
                               const py::object& globals, subfed::held_elements* held, int wanted,
                               const py::kwargs& named) {
@@ -160,9 +184,13 @@ average_report average_cohort(const subfed::model& net, const py::object& update
   {
     const py::gil_scoped_release unlocked;
     const late_weights_of_call asked(weights);
-    report = held != nullptr
-                 ? subfed::average_cohort<void>(net, all, to.views(), *held, chosen.values, team)
-                 : subfed::average_cohort<void>(net, all, to.views(), chosen.values, team);
+    try {
+      report = held != nullptr
+                   ? subfed::average_cohort<void>(net, all, to.views(), *held, chosen.values, team)
+                   : subfed::average_cohort<void>(net, all, to.views(), chosen.values, team);
+    } catch (const subfed::error& wrong) {
+      rethrow_with_client(wrong, net, all, to.views());
+    }
   }
   to.bump_versions();
   return report;
@@ -182,7 +210,12 @@ class streaming {
     const py::gil_scoped_release unlocked;
     const std::lock_guard held(lock_);
     const late_weights_of_call asked(weights);
-    return mean_.add<void>(sub, from.views(), weight);
+    try {
+      return mean_.add<void>(sub, from.views(), weight);
+    } catch (const subfed::error& wrong) {
+      if (wrong.client()) throw;
+      rethrow_with_client(wrong, sub.origin().client);
+    }
   }
   void merge(const streaming& other) {
     if (!options_.late_weight.is(other.options_.late_weight)) {

@@ -62,7 +62,7 @@ void mark(subfed::model& net, const py::object& which, const std::string& role) 
 
 /// Names and shapes of a state_dict, in any order, against the description.
 void check_shapes(const subfed::model& net, const py::object& tensors) {
-  const py::object dict = py::hasattr(tensors, "state_dict") && !py::hasattr(tensors, "keys")
+  const py::object dict = py::hasattr(tensors, "state_dict")
                               ? py::object(tensors.attr("state_dict")())
                               : tensors;
   std::map<std::string, std::vector<std::int64_t>> found;
