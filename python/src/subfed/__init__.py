@@ -16,6 +16,8 @@ them.
         updates.append((sub, tensors))
     subfed.average_cohort(net, updates, server)    # in place
 """
+import sys
+
 from . import _ext
 from . import models
 from . import _notebook
@@ -30,6 +32,7 @@ from ._ext import (
     shared_parameters, slice, traffic, within)
 
 __version__ = _ext.__version__
+sys.modules["subfed.theory"] = theory
 
 __all__ = [
     "AverageReport", "Capacity", "CohortMember", "CohortModel", "Coverage", "CoverageByClass",
@@ -43,10 +46,10 @@ __all__ = [
     "within"]
 
 # Users know these by the package, and so do pickles and messages.
-for _name in __all__:
-    _object = getattr(_ext, _name, None)
-    if isinstance(_object, type) and _object.__module__ == "subfed._ext":
-        _object.__module__ = "subfed"
-del _name, _object
+for _from in (_ext, theory):
+    for _object in vars(_from).values():
+        if isinstance(_object, type) and _object.__module__.startswith("subfed._ext"):
+            _object.__module__ = _object.__module__.replace("subfed._ext", "subfed")
+del _from, _object
 
 _notebook.add_to(Model, Submodel, Coverage)
