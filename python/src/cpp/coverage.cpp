@@ -173,7 +173,7 @@ void bind_coverage(py::module_& m) {
 
   using subfed::cohort_member;
   using subfed::cohort_model;
-  py::class_<cohort_member>(m, "CohortMember")
+  py::class_<cohort_member>(m, "CohortMember", "One client that takes part in a round.")
       .def_readonly("client", &cohort_member::client)
       .def_readonly("client_class", &cohort_member::client_class, "Its number in the mix.")
       .def_readonly("capacity", &cohort_member::capacity)

@@ -61,12 +61,14 @@ void bind_theory(py::module_& parent) {
       .def("quantile", &subfed::round_distribution::quantile, "p"_a)
       .def("moments", [](const subfed::round_distribution& d) { return pair_of(d.moments()); },
            "Mean and variance.");
-  py::class_<subfed::cover_bounds>(m, "CoverBounds")
+  py::class_<subfed::cover_bounds>(m, "CoverBounds",
+                                   "Two tails between which the true one lies, and two means.")
       .def_readonly("lower", &subfed::cover_bounds::lower)
       .def_readonly("upper", &subfed::cover_bounds::upper)
       .def_readonly("mean_at_least", &subfed::cover_bounds::mean_at_least)
       .def_readonly("mean_at_most", &subfed::cover_bounds::mean_at_most);
-  py::class_<subfed::expected_counts>(m, "ExpectedCounts")
+  py::class_<subfed::expected_counts>(m, "ExpectedCounts",
+                                      "What is expected of how often nodes are held.")
       .def_readonly("mean", &subfed::expected_counts::mean)
       .def_readonly("variance", &subfed::expected_counts::variance)
       .def_readonly("unseen_share", &subfed::expected_counts::unseen_share)
@@ -106,15 +108,17 @@ void bind_theory(py::module_& parent) {
   m.def("unseen_parameter_probability", [](const std::vector<random_round>& dimensions,
                                            std::int64_t rounds) {
     return subfed::unseen_parameter_probability(dimensions, rounds);
-  }, "dimensions"_a, "rounds"_a);
+  }, "dimensions"_a, "rounds"_a,
+        "P(a parameter was not held), whose dimensions are bound to different groups.");
   m.def("rolling_parameter_counts", &subfed::rolling_parameter_counts, "extent1"_a, "kept1"_a,
-        "extent2"_a, "kept2"_a);
+        "extent2"_a, "kept2"_a,
+        "How often rolling windows of two groups hold each class of parameters between them.");
   m.def("rounds_until_chosen", [](std::int64_t indices, std::int64_t times) {
     return pair_of(subfed::rounds_until_chosen(indices, times));
   }, "indices"_a, "times"_a = 1,
         "Mean and variance of the rounds until each of so many indices was chosen, one a round.");
   m.def("rounds_until_chosen_in_turn", &subfed::rounds_until_chosen_in_turn, "indices"_a,
-        "times"_a = 1);
+        "times"_a = 1, "The same when they are chosen in turn.");
 }
 
 }  // namespace subfed_python

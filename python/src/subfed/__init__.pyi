@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import (
+    Any, Callable, Dict, Iterable, Iterator, List, Literal, Mapping, NamedTuple, Optional, Sequence,
+    SupportsIndex, Tuple, Union)
 
 import numpy as np
 import numpy.typing as npt
-from typing_extensions import Literal, SupportsIndex
 
 from . import models as models
 from . import theory as theory
