@@ -34,8 +34,9 @@ class CMakeBuild(build_ext):
         subprocess.run(["cmake", "-S", HERE, "-B", build, "-DCMAKE_BUILD_TYPE=Release",
                         f"-DSUBFED_PYTHON={sys.executable}", f"-DSUBFED_PYTHON_OUTPUT={to.parent}",
                         *os.environ.get("CMAKE_ARGS", "").split()], check=True)
-        subprocess.run(["cmake", "--build", build, "--target", "subfed_ext", "--parallel",
-                        str(self.parallel or os.cpu_count() or 1)], check=True)
+        jobs = self.parallel or os.environ.get("CMAKE_BUILD_PARALLEL_LEVEL") or os.cpu_count() or 1
+        subprocess.run(["cmake", "--build", build, "--target", "subfed_ext", "--parallel", str(jobs)],
+                       check=True)
 
 
 setup(version=version(), ext_modules=[Extension("subfed._ext", [])],

@@ -2,14 +2,14 @@
 /// The same work in C++, for comparison: rounds of PreResNet18 with ten clients.
 ///
 ///   native check <file>   writes the server's tensors after a round of each scheme, one after the other
-///   native time           prints seconds of slice and average, least of some runs
+///   native time           prints the processor's seconds for slice and average, least of some runs
 #include <models/pre_resnet18.hpp>
 #include <subfed/subfed.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <ctime>
 #include <string>
 #include <vector>
 
@@ -54,8 +54,8 @@ std::vector<subfed::submodel> cohort_of(const subfed::model& net, const Scheme& 
   std::vector<subfed::submodel> out;
   for (std::uint64_t client = 0; client < 10; ++client) {
     const double share = 1.0 / static_cast<double>(1 << client % 5);
-    out.push_back(subfed::draw(
-        net, scheme, {.seed = 7, .round = 17, .client = client, .capacity = share}));
+    out.push_back(
+        subfed::draw(net, scheme, {.seed = 7, .round = 17, .client = client, .capacity = share}));
   }
   return out;
 }
@@ -76,7 +76,8 @@ bool write_round(const subfed::model& net, const Scheme& scheme, std::FILE* file
   }
   subfed::average_cohort<float>(net, updates, server.views);
   for (const auto& tensor : server.data) {
-    if (std::fwrite(tensor.data(), sizeof(float), tensor.size(), file) != tensor.size()) return false;
+    if (std::fwrite(tensor.data(), sizeof(float), tensor.size(), file) != tensor.size())
+      return false;
   }
   return true;
 }
@@ -85,10 +86,9 @@ template <class F>
 double least_seconds(F&& f) {
   double least = 1e9;
   for (int i = 0; i < 30; ++i) {
-    const auto begin = std::chrono::steady_clock::now();
+    const std::clock_t begin = std::clock();
     f();
-    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begin;
-    least = (std::min)(least, passed.count());
+    least = (std::min)(least, static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC);
   }
   return least;
 }

@@ -315,3 +315,22 @@ def test_a_server_of_torch_takes_updates_of_numpy_and_the_other_way_round():
     server = arrays()
     subfed.average_cohort(NET, [(SUB, subfed.slice(tensors(), SUB))], server)
     assert np.array_equal(server["fc1.bias"], arrays()["fc1.bias"])
+
+
+def test_tied_weights_have_two_names_in_a_state_dict():
+    net = subfed.Model()
+    width = net.group("width", 4)
+    words = net.embedding("words", 10, width)
+    net.linear_tied("out", words, width, 10)
+    module = torch.nn.ModuleDict({"words": torch.nn.Embedding(10, 4), "out": torch.nn.Linear(4, 10)})
+    module["out"].weight = module["words"].weight
+    sub = subfed.draw(net, subfed.Rolling(), round=1, capacity=0.5)
+    got = subfed.slice(module, sub)
+    assert set(got) == set(module.state_dict()) and got["out.weight"] is got["words.weight"]
+    before = module["words"].weight[0, 1].item()
+    got["words.weight"] += 1
+    subfed.average_cohort(net, [(sub, got)], module)
+    assert module["words"].weight[0, 1].item() == before + 1
+    module["out"].weight = torch.nn.Parameter(torch.zeros(10, 4))  # no longer tied
+    with pytest.raises(subfed.Error, match="'out.weight' is not in the model's description"):
+        subfed.slice(module, sub)

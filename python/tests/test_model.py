@@ -62,6 +62,7 @@ def test_layer_helpers_say_what_they_described():
     with pytest.raises(subfed.Error, match="'fc.weight' writes .* 'other.weight'"):
         net.residual_add(fc.weight, other.weight)
     assert net.extent(net.residual_add("fc.weight", "bare.weight")) == 4
+    assert net.residual_add(fc, "bare.weight") == net.residual_add(fc.weight)
     net.attention("attn", 8, 8, net.group("node", 4), 4, num_key_value_heads=2)
     assert [t.shape for t in net.tensors if t.name.endswith("proj.weight")] == [
         (16, 8), (8, 8), (8, 8), (8, 16)]

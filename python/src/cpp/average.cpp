@@ -63,10 +63,9 @@ struct options {
                                                    {"skip_element", non_finite::skip_element}});
       } else if (name == "integers") {
         using subfed::integer_rule;
-        values.integers = one_of<integer_rule>("integers", word(),
-                                               {{"keep", integer_rule::keep},
-                                                {"max", integer_rule::max},
-                                                {"sum", integer_rule::sum}});
+        values.integers = one_of<integer_rule>(
+            "integers", word(),
+            {{"keep", integer_rule::keep}, {"max", integer_rule::max}, {"sum", integer_rule::sum}});
       } else if (name == "round") {
         if (!value.is_none()) values.round = to_u64("round", value);
       } else if (name == "on_late") {
@@ -151,8 +150,8 @@ void check_parent(const subfed::model& net, const subfed::submodel& sub) {
     if (net.tensors()[t].name != wrong.tensor()) continue;
     for (const auto& u : updates) {
       const auto expected = globals[t].format(), found = u.tensors[t].format();
-      if (expected == found || (subfed::detail::is_floating(expected) &&
-                                subfed::detail::is_floating(found))) {
+      if (expected == found ||
+          (subfed::detail::is_floating(expected) && subfed::detail::is_floating(found))) {
         continue;
       }
       rethrow_with_client(wrong, u.sub.origin().client);
@@ -161,7 +160,7 @@ void check_parent(const subfed::model& net, const subfed::submodel& sub) {
   throw wrong;
 }
 
-average_report average_cohort(const subfed::model& net, const py::object& updates,
+average_report average_cohort(subfed::model net, const py::object& updates,
                               const py::object& globals, subfed::held_elements* held, int wanted,
                               const py::kwargs& named) {
   const threads team(wanted);
@@ -181,17 +180,19 @@ average_report average_cohort(const subfed::model& net, const py::object& update
   }
   const writes to(net, globals, "average", "global");
   average_report report;
+  subfed::held_elements found;
   {
     const py::gil_scoped_release unlocked;
     const late_weights_of_call asked(weights);
     try {
       report = held != nullptr
-                   ? subfed::average_cohort<void>(net, all, to.views(), *held, chosen.values, team)
+                   ? subfed::average_cohort<void>(net, all, to.views(), found, chosen.values, team)
                    : subfed::average_cohort<void>(net, all, to.views(), chosen.values, team);
     } catch (const subfed::error& wrong) {
       rethrow_with_client(wrong, net, all, to.views());
     }
   }
+  if (held != nullptr) *held = std::move(found);
   to.bump_versions();
   return report;
 }
@@ -271,9 +272,9 @@ class streaming {
 };
 
 std::string outcome_text(const update_outcome& o) {
-  std::string out = "UpdateOutcome(" + word_of(o.fate, fate_words) + ", client=" +
-                    std::to_string(o.client) + ", round=" + std::to_string(o.round) + ", weight=" +
-                    text_of(py::float_(o.weight));
+  std::string out = "UpdateOutcome(" + word_of(o.fate, fate_words) +
+                    ", client=" + std::to_string(o.client) + ", round=" + std::to_string(o.round) +
+                    ", weight=" + text_of(py::float_(o.weight));
   if (o.skipped_elements != 0) out += ", skipped_elements=" + std::to_string(o.skipped_elements);
   if (!o.tensor.empty()) {
     out += ", tensor=" + quoted(o.tensor) + ", element=" + std::to_string(o.element);
@@ -298,9 +299,9 @@ void bind_average(py::module_& m) {
 
   py::class_<update_outcome>(m, "UpdateOutcome",
                              "What became of an update; true where it was taken.")
-      .def_property_readonly("fate", [](const update_outcome& o) {
-        return word_of(o.fate, fate_words);
-      }, "'taken', 'late', 'early', 'repeated' or 'non_finite'.")
+      .def_property_readonly(
+          "fate", [](const update_outcome& o) { return word_of(o.fate, fate_words); },
+          "'taken', 'late', 'early', 'repeated' or 'non_finite'.")
       .def_readonly("client", &update_outcome::client)
       .def_readonly("round", &update_outcome::round)
       .def_readonly("weight", &update_outcome::weight)
@@ -323,56 +324,77 @@ void bind_average(py::module_& m) {
       .def_readonly("kept", &average_report::kept, "Integers, counters and local tensors.")
       .def_readonly("overflowed", &average_report::overflowed)
       .def_readonly("left_out", &average_report::left_out, "The first 1024 updates left out.")
-      .def("__eq__", [](const average_report& a, const py::object& b) {
-        return py::isinstance<average_report>(b) && a == b.cast<const average_report&>();
-      }, "other"_a)
-      .def("__repr__", [](const average_report& r) {
-        std::string out = "AverageReport(clients=" + std::to_string(r.clients) + ", held=" +
-                          std::to_string(r.held) + ", unheld=" + std::to_string(r.unheld);
-        const auto add = [&out](const char* name, std::int64_t n) {
-          if (n != 0) out += std::string(", ") + name + "=" + std::to_string(n);
-        };
-        add("kept", r.kept);
-        add("refused_clients", r.refused_clients);
-        add("skipped_clients", r.skipped_clients);
-        add("late_clients", r.late_clients);
-        add("repeated_clients", r.repeated_clients);
-        add("skipped_elements", r.skipped_elements);
-        add("overflowed", r.overflowed);
-        return out + ")";
-      })
+      .def(
+          "__eq__",
+          [](const average_report& a, const py::object& b) {
+            return py::isinstance<average_report>(b) && a == b.cast<const average_report&>();
+          },
+          "other"_a)
+      .def("__repr__",
+           [](const average_report& r) {
+             std::string out = "AverageReport(clients=" + std::to_string(r.clients) +
+                               ", held=" + std::to_string(r.held) +
+                               ", unheld=" + std::to_string(r.unheld);
+             const auto add = [&out](const char* name, std::int64_t n) {
+               if (n != 0) out += std::string(", ") + name + "=" + std::to_string(n);
+             };
+             add("kept", r.kept);
+             add("refused_clients", r.refused_clients);
+             add("skipped_clients", r.skipped_clients);
+             add("late_clients", r.late_clients);
+             add("repeated_clients", r.repeated_clients);
+             add("skipped_elements", r.skipped_elements);
+             add("overflowed", r.overflowed);
+             return out + ")";
+           })
       .attr("__hash__") = py::none();
 
   py::class_<held_elements>(m, "HeldElements",
                             "Which elements of a model's tensors an average gave a value.")
       .def(py::init<model>(), "net"_a, "Nothing is held.")
-      .def_static("of", [](const model& net, const std::vector<subfed::submodel>& subs) {
-        return held_elements(net, subs);
-      }, "net"_a, "subs"_a, "What at least one of the submodels holds.")
-      .def("test", [](const held_elements& h, const py::object& tensor, std::int64_t element) {
-        return h.test(to_tensor(h.parent(), tensor), element);
-      }, "tensor"_a, "element"_a, "Whether an element is held, by its row-major number.")
-      .def("count", [](const held_elements& h, const py::object& tensor) {
-        return tensor.is_none() ? h.count() : h.count(to_tensor(h.parent(), tensor));
-      }, "tensor"_a = py::none(), "Held elements of a tensor, or of all.")
-      .def("mask", [](const held_elements& h, const py::object& tensor) {
-        const subfed::tensor_id t = to_tensor(h.parent(), tensor);
-        const auto& extents = h.parent()[t].extents;
-        py::array_t<bool> out(std::vector<py::ssize_t>(extents.begin(), extents.end()));
-        const auto words = h.words(t);
-        bool* const to = out.mutable_data();
-        for (std::size_t i = 0; i < static_cast<std::size_t>(out.size()); ++i) {
-          to[i] = (words[i / 64] >> (i % 64) & 1) != 0;
-        }
-        return out;
-      }, "tensor"_a, "A new array of bool, in the shape of the server's tensor.")
-      .def("__eq__", [](const held_elements& a, const py::object& b) {
-        return py::isinstance<held_elements>(b) && a == b.cast<const held_elements&>();
-      }, "other"_a)
-      .def("__repr__", [](const held_elements& h) {
-        return "<subfed.HeldElements: " + std::to_string(h.count()) + " of " +
-               std::to_string(h.parent().size()) + " elements>";
-      })
+      .def_static(
+          "of",
+          [](const model& net, const std::vector<subfed::submodel>& subs) {
+            return held_elements(net, subs);
+          },
+          "net"_a, "subs"_a, "What at least one of the submodels holds.")
+      .def(
+          "test",
+          [](const held_elements& h, const py::object& tensor, std::int64_t element) {
+            return h.test(to_tensor(h.parent(), tensor), element);
+          },
+          "tensor"_a, "element"_a, "Whether an element is held, by its row-major number.")
+      .def(
+          "count",
+          [](const held_elements& h, const py::object& tensor) {
+            return tensor.is_none() ? h.count() : h.count(to_tensor(h.parent(), tensor));
+          },
+          "tensor"_a = py::none(), "Held elements of a tensor, or of all.")
+      .def(
+          "mask",
+          [](const held_elements& h, const py::object& tensor) {
+            const subfed::tensor_id t = to_tensor(h.parent(), tensor);
+            const auto& extents = h.parent()[t].extents;
+            py::array_t<bool> out(std::vector<py::ssize_t>(extents.begin(), extents.end()));
+            const auto words = h.words(t);
+            bool* const to = out.mutable_data();
+            for (std::size_t i = 0; i < static_cast<std::size_t>(out.size()); ++i) {
+              to[i] = (words[i / 64] >> (i % 64) & 1) != 0;
+            }
+            return out;
+          },
+          "tensor"_a, "A new array of bool, in the shape of the server's tensor.")
+      .def(
+          "__eq__",
+          [](const held_elements& a, const py::object& b) {
+            return py::isinstance<held_elements>(b) && a == b.cast<const held_elements&>();
+          },
+          "other"_a)
+      .def("__repr__",
+           [](const held_elements& h) {
+             return "<subfed.HeldElements: " + std::to_string(h.count()) + " of " +
+                    std::to_string(h.parent().size()) + " elements>";
+           })
       .attr("__hash__") = py::none();
 
   static const std::string cohort_text =
@@ -386,12 +408,14 @@ void bind_average(py::module_& m) {
           "threads: 0 takes as many as the machine has. The bits do not depend on it, nor on the "
           "order of the updates.\n") +
       option_text;
-  m.def("average_cohort", [](const model& net, const py::object& updates,
-                             const py::object& globals, held_elements* held, int wanted,
-                             const py::kwargs& named) {
-    return average_cohort(net, updates, globals, held, wanted, named);
-  }, "net"_a, "updates"_a, "globals"_a, "held"_a = py::none(), "threads"_a = 1,
-        cohort_text.c_str());
+  m.def(
+      "average_cohort",
+      [](const model& net, const py::object& updates, const py::object& globals,
+         held_elements* held, int wanted, const py::kwargs& named) {
+        return average_cohort(net, updates, globals, held, wanted, named);
+      },
+      "net"_a, "updates"_a, "globals"_a, "held"_a = py::none(), "threads"_a = 1,
+      cohort_text.c_str());
 
   static const std::string streaming_text =
       std::string(

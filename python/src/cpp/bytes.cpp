@@ -107,9 +107,7 @@ subfed::index_set set_of(reader& in, std::int64_t extent) {
   return subfed::index_set(extent, nodes);
 }
 
-std::uint64_t fingerprint(const subfed::model& net) {
-  return subfed::name_hash(model_bytes(net));
-}
+std::uint64_t fingerprint(const subfed::model& net) { return subfed::name_hash(model_bytes(net)); }
 
 }  // namespace
 
@@ -166,8 +164,9 @@ subfed::model read_model(std::string_view bytes) {
         const std::int64_t repeat = in.integer();
         const std::int64_t block = in.integer();
         const subfed::dimension part =
-            group == no_group ? subfed::dimension(whole)
-                              : subfed::dimension(subfed::group_id(static_cast<std::size_t>(group)));
+            group == no_group
+                ? subfed::dimension(whole)
+                : subfed::dimension(subfed::group_id(static_cast<std::size_t>(group)));
         d = subfed::concat({d, part.repeat(repeat).block(block)});
       }
       dimensions.push_back(std::move(d));

@@ -86,8 +86,11 @@ inline subfed::group_id to_group(const subfed::model& net, const py::handle& whi
   throw py::type_error("subfed: a group is given as '" + type_name(which) +
                        "', expected a GroupId or a name");
 }
-/// A tensor by its id or its name.
+/// A tensor by its id or its name; of a layer that is its weight.
 inline subfed::tensor_id to_tensor(const subfed::model& net, const py::handle& which) {
+  if (py::isinstance<py::tuple>(which) && py::hasattr(which, "weight")) {
+    return to_tensor(net, which.attr("weight"));
+  }
   if (py::isinstance<py::str>(which)) return net.find_tensor(which.cast<std::string>());
   if (py::isinstance<subfed::tensor_id>(which)) return which.cast<subfed::tensor_id>();
   throw py::type_error("subfed: a tensor is named by a '" + type_name(which) +

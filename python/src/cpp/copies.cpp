@@ -43,28 +43,35 @@ void put_back(const char* verb, const py::object& tensors, const subfed::submode
 
 void bind_copies(py::module_& m) {
   m.def("slice", &slice, "tensors"_a, "sub"_a, "out"_a = py::none(), "threads"_a = 1,
-        "A client's tensors, cut out of the server's: new ones of the same kind and types, or `out`.\n\n"
+        "A client's tensors, cut out of the server's: new ones of the same kind and types, or "
+        "`out`.\n\n"
         "tensors: a dict by name in any order (a state_dict), a torch module, or a list in the "
         "model's order; shapes as the model has them.\n"
         "Gives a dict or a list, like tensors; shapes are sub.shapes. They share no memory with "
         "the server's.\n"
         "threads: 0 takes as many as the machine has. The bits do not depend on it.");
-  m.def("scatter", [](const py::object& tensors, const subfed::submodel& sub,
-                      const py::object& into, int wanted) {
-    put_back("scatter", tensors, sub, into, wanted,
-             [&](const auto& from, const auto& to, const threads& team) {
-               subfed::scatter<void>(from, sub, to, team);
-             });
-  }, "tensors"_a, "sub"_a, "into"_a, "threads"_a = 1,
-        "Writes a client's tensors to where they were cut out of `into`, in place.");
-  m.def("scatter_add", [](const py::object& tensors, const subfed::submodel& sub,
-                          const py::object& into, int wanted) {
-    put_back("scatter_add", tensors, sub, into, wanted,
-             [&](const auto& from, const auto& to, const threads& team) {
-               subfed::scatter_add<void>(from, sub, to, team);
-             });
-  }, "tensors"_a, "sub"_a, "into"_a, "threads"_a = 1,
-        "Adds a client's tensors to where they were cut out of `into`, in place.");
+  m.def(
+      "scatter",
+      [](const py::object& tensors, const subfed::submodel& sub, const py::object& into,
+         int wanted) {
+        put_back("scatter", tensors, sub, into, wanted,
+                 [&](const auto& from, const auto& to, const threads& team) {
+                   subfed::scatter<void>(from, sub, to, team);
+                 });
+      },
+      "tensors"_a, "sub"_a, "into"_a, "threads"_a = 1,
+      "Writes a client's tensors to where they were cut out of `into`, in place.");
+  m.def(
+      "scatter_add",
+      [](const py::object& tensors, const subfed::submodel& sub, const py::object& into,
+         int wanted) {
+        put_back("scatter_add", tensors, sub, into, wanted,
+                 [&](const auto& from, const auto& to, const threads& team) {
+                   subfed::scatter_add<void>(from, sub, to, team);
+                 });
+      },
+      "tensors"_a, "sub"_a, "into"_a, "threads"_a = 1,
+      "Adds a client's tensors to where they were cut out of `into`, in place.");
 }
 
 }  // namespace subfed_python

@@ -67,82 +67,111 @@ struct counted {
 void bind_cost(py::module_& m) {
   using subfed::submodel;
 
-  m.def("parameters", [](const submodel& sub, const std::string& role) {
-    return subfed::parameters(sub, one_of<subfed::role>("the role", role, role_words));
-  }, "sub"_a, "role"_a = "parameter", "Elements that a client holds of all tensors of a role.");
-  m.def("traffic", [](const submodel& sub, const std::string& lists, const py::object& element_bytes,
-                      std::int64_t index_bytes) {
-    using subfed::index_lists;
-    subfed::traffic_options options;
-    options.lists = one_of<index_lists>("lists", lists,
-                                        {{"derived", index_lists::derived},
-                                         {"sent_down", index_lists::sent_down},
-                                         {"sent_both_ways", index_lists::sent_both_ways}});
-    options.index_bytes = index_bytes;
-    std::vector<std::int64_t> each;
-    if (PyIndex_Check(element_bytes.ptr()) != 0) {
-      options.element_bytes = element_bytes.cast<std::int64_t>();
-    } else {
-      for (const auto& tensor : sub.parent().tensors()) {
-        each.push_back(element_bytes[py::str(tensor.name)].cast<std::int64_t>());
-      }
-      options.tensor_element_bytes = each;
-    }
-    const subfed::traffic_bytes bytes = subfed::traffic(sub, options);
-    return py::make_tuple(bytes.down, bytes.up);
-  }, "sub"_a, "lists"_a = "derived", "element_bytes"_a = 4, "index_bytes"_a = 4,
-        "Bytes (down, up) of one client in one round. element_bytes: one number, or a dict by name.");
+  m.def(
+      "parameters",
+      [](const submodel& sub, const std::string& role) {
+        return subfed::parameters(sub, one_of<subfed::role>("the role", role, role_words));
+      },
+      "sub"_a, "role"_a = "parameter", "Elements that a client holds of all tensors of a role.");
+  m.def(
+      "traffic",
+      [](const submodel& sub, const std::string& lists, const py::object& element_bytes,
+         std::int64_t index_bytes) {
+        using subfed::index_lists;
+        subfed::traffic_options options;
+        options.lists = one_of<index_lists>("lists", lists,
+                                            {{"derived", index_lists::derived},
+                                             {"sent_down", index_lists::sent_down},
+                                             {"sent_both_ways", index_lists::sent_both_ways}});
+        options.index_bytes = index_bytes;
+        std::vector<std::int64_t> each;
+        if (PyIndex_Check(element_bytes.ptr()) != 0) {
+          options.element_bytes = element_bytes.cast<std::int64_t>();
+        } else {
+          for (const auto& tensor : sub.parent().tensors()) {
+            each.push_back(element_bytes[py::str(tensor.name)].cast<std::int64_t>());
+          }
+          options.tensor_element_bytes = each;
+        }
+        const subfed::traffic_bytes bytes = subfed::traffic(sub, options);
+        return py::make_tuple(bytes.down, bytes.up);
+      },
+      "sub"_a, "lists"_a = "derived", "element_bytes"_a = 4, "index_bytes"_a = 4,
+      "Bytes (down, up) of one client in one round. element_bytes: one number, or a dict by name.");
 
   py::class_<counted>(m, "Workload",
                       "The operations of one forward pass of one sample: each is listed with the "
                       "places where it is done.")
       .def(py::init<const subfed::model&>(), "net"_a)
-      .def("convolution", [](counted& c, const py::object& layer, std::int64_t positions)
-               -> counted& {
-        c.work.convolution(c.layer(layer), positions);
-        return c;
-      }, "layer"_a, "positions"_a, "positions: output places.",
-           py::return_value_policy::reference_internal)
-      .def("transposed_convolution", [](counted& c, const py::object& layer,
-                                        std::int64_t input_positions,
-                                        std::int64_t output_positions) -> counted& {
-        c.work.transposed_convolution(c.layer(layer), input_positions, output_positions);
-        return c;
-      }, "layer"_a, "input_positions"_a, "output_positions"_a,
-           py::return_value_policy::reference_internal)
-      .def("linear", [](counted& c, const py::object& layer, std::int64_t positions) -> counted& {
-        c.work.linear(c.layer(layer), positions);
-        return c;
-      }, "layer"_a, "positions"_a = 1, py::return_value_policy::reference_internal)
-      .def("attention", [](counted& c, const py::object& heads, std::int64_t pairs) -> counted& {
-        c.work.attention(c.dimension(heads), pairs);
-        return c;
-      }, "heads"_a, "pairs"_a, py::return_value_policy::reference_internal)
-      .def("normalization", [](counted& c, const py::object& channels, std::int64_t positions)
-               -> counted& {
-        c.work.normalization(c.dimension(channels), positions);
-        return c;
-      }, "channels"_a, "positions"_a = 1, py::return_value_policy::reference_internal)
-      .def("pooling", [](counted& c, const py::object& channels, std::int64_t positions)
-               -> counted& {
-        c.work.pooling(c.dimension(channels), positions);
-        return c;
-      }, "channels"_a, "positions"_a, py::return_value_policy::reference_internal)
-      .def("elementwise", [](counted& c, const py::object& elements, std::int64_t positions)
-               -> counted& {
-        c.work.elementwise(c.dimension(elements), positions);
-        return c;
-      }, "elements"_a, "positions"_a = 1, py::return_value_policy::reference_internal)
-      .def("count", [](const counted& c, const submodel& sub, const py::object& rule) {
-        return c.work.count(sub, to_rule(rule));
-      }, "sub"_a, "rule"_a = "multiply_adds",
-           "Operations of one sample. rule: 'multiply_adds', 'rolex', 'feddrop_tables', "
-           "'feddrop_equations', or a dict of what each kind counts.")
-      .def("counts", [](const counted& c, const submodel& sub, const py::object& rule) {
-        return c.work.counts(sub, to_rule(rule));
-      }, "sub"_a, "rule"_a = "multiply_adds", "The same, each operation alone.")
-      .def("features", [](const counted& c, const submodel& sub) { return c.work.features(sub); },
-           "sub"_a, "Elements that convolutions and linear layers write for one sample.");
+      .def(
+          "convolution",
+          [](counted& c, const py::object& layer, std::int64_t positions) -> counted& {
+            c.work.convolution(c.layer(layer), positions);
+            return c;
+          },
+          "layer"_a, "positions"_a, "positions: output places.",
+          py::return_value_policy::reference_internal)
+      .def(
+          "transposed_convolution",
+          [](counted& c, const py::object& layer, std::int64_t input_positions,
+             std::int64_t output_positions) -> counted& {
+            c.work.transposed_convolution(c.layer(layer), input_positions, output_positions);
+            return c;
+          },
+          "layer"_a, "input_positions"_a, "output_positions"_a,
+          py::return_value_policy::reference_internal)
+      .def(
+          "linear",
+          [](counted& c, const py::object& layer, std::int64_t positions) -> counted& {
+            c.work.linear(c.layer(layer), positions);
+            return c;
+          },
+          "layer"_a, "positions"_a = 1, py::return_value_policy::reference_internal)
+      .def(
+          "attention",
+          [](counted& c, const py::object& heads, std::int64_t pairs) -> counted& {
+            c.work.attention(c.dimension(heads), pairs);
+            return c;
+          },
+          "heads"_a, "pairs"_a, py::return_value_policy::reference_internal)
+      .def(
+          "normalization",
+          [](counted& c, const py::object& channels, std::int64_t positions) -> counted& {
+            c.work.normalization(c.dimension(channels), positions);
+            return c;
+          },
+          "channels"_a, "positions"_a = 1, py::return_value_policy::reference_internal)
+      .def(
+          "pooling",
+          [](counted& c, const py::object& channels, std::int64_t positions) -> counted& {
+            c.work.pooling(c.dimension(channels), positions);
+            return c;
+          },
+          "channels"_a, "positions"_a, py::return_value_policy::reference_internal)
+      .def(
+          "elementwise",
+          [](counted& c, const py::object& elements, std::int64_t positions) -> counted& {
+            c.work.elementwise(c.dimension(elements), positions);
+            return c;
+          },
+          "elements"_a, "positions"_a = 1, py::return_value_policy::reference_internal)
+      .def(
+          "count",
+          [](const counted& c, const submodel& sub, const py::object& rule) {
+            return c.work.count(sub, to_rule(rule));
+          },
+          "sub"_a, "rule"_a = "multiply_adds",
+          "Operations of one sample. rule: 'multiply_adds', 'rolex', 'feddrop_tables', "
+          "'feddrop_equations', or a dict of what each kind counts.")
+      .def(
+          "counts",
+          [](const counted& c, const submodel& sub, const py::object& rule) {
+            return c.work.counts(sub, to_rule(rule));
+          },
+          "sub"_a, "rule"_a = "multiply_adds", "The same, each operation alone.")
+      .def(
+          "features", [](const counted& c, const submodel& sub) { return c.work.features(sub); },
+          "sub"_a, "Elements that convolutions and linear layers write for one sample.");
 }
 
 }  // namespace subfed_python

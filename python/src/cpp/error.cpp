@@ -11,8 +11,7 @@ namespace {
 PyObject* error_type = nullptr;  // lives as long as the interpreter
 
 void raise(const subfed::error& wrong) {
-  const py::object made =
-      py::reinterpret_borrow<py::object>(error_type)(py::str(wrong.what()));
+  const py::object made = py::reinterpret_borrow<py::object>(error_type)(py::str(wrong.what()));
   made.attr("tensor") = wrong.tensor();
   made.attr("group") = wrong.group();
   if (wrong.client()) made.attr("client") = *wrong.client();

@@ -62,9 +62,8 @@ void mark(subfed::model& net, const py::object& which, const std::string& role) 
 
 /// Names and shapes of a state_dict, in any order, against the description.
 void check_shapes(const subfed::model& net, const py::object& tensors) {
-  const py::object dict = py::hasattr(tensors, "state_dict")
-                              ? py::object(tensors.attr("state_dict")())
-                              : tensors;
+  const py::object dict =
+      py::hasattr(tensors, "state_dict") ? py::object(tensors.attr("state_dict")()) : tensors;
   std::map<std::string, std::vector<std::int64_t>> found;
   for (const auto& item : py::dict(dict)) {
     std::vector<std::int64_t> shape;
@@ -101,16 +100,22 @@ void bind_model(py::module_& m) {
            "flatten.")
       .def("block", &group_id::block, "elements"_a,
            "Each node stands for `elements` elements in a row: a channels-first flatten.")
-      .def("__eq__", [](group_id a, const py::object& b) {
-        return py::isinstance<group_id>(b) && a == b.cast<group_id>();
-      }, "other"_a)
+      .def(
+          "__eq__",
+          [](group_id a, const py::object& b) {
+            return py::isinstance<group_id>(b) && a == b.cast<group_id>();
+          },
+          "other"_a)
       .def("__hash__", [](group_id a) { return a.number(); })
       .def("__repr__", [](group_id g) { return "GroupId(" + std::to_string(g.number()) + ")"; });
   py::class_<tensor_id>(m, "TensorId", "A tensor of the model that made it.")
       .def_property_readonly("number", &tensor_id::number, "Its place among the model's tensors.")
-      .def("__eq__", [](tensor_id a, const py::object& b) {
-        return py::isinstance<tensor_id>(b) && a == b.cast<tensor_id>();
-      }, "other"_a)
+      .def(
+          "__eq__",
+          [](tensor_id a, const py::object& b) {
+            return py::isinstance<tensor_id>(b) && a == b.cast<tensor_id>();
+          },
+          "other"_a)
       .def("__hash__", [](tensor_id a) { return a.number(); })
       .def("__repr__", [](tensor_id t) { return "TensorId(" + std::to_string(t.number()) + ")"; });
   py::class_<dimension>(m, "Dimension",
@@ -120,48 +125,60 @@ void bind_model(py::module_& m) {
       .def(py::init<group_id>(), "group"_a, "A dimension whose elements are the nodes of a group.")
       .def("repeat", &dimension::repeat, "times"_a, "The whole dimension `times` times in a row.")
       .def("block", &dimension::block, "elements"_a, "Each element becomes `elements` in a row.")
-      .def("__eq__", [](const dimension& a, const py::object& b) {
-        return py::isinstance<dimension>(b) && a == b.cast<const dimension&>();
-      }, "other"_a)
+      .def(
+          "__eq__",
+          [](const dimension& a, const py::object& b) {
+            return py::isinstance<dimension>(b) && a == b.cast<const dimension&>();
+          },
+          "other"_a)
       .def("__repr__", [](const dimension& d) {
         return "<Dimension of " + std::to_string(d.parts().size()) +
                (d.parts().size() == 1 ? " part>" : " parts>");
       });
-  m.def("concat", [](const py::args& dimensions) {
-    const model none;
-    dimension out = subfed::concat({});
-    for (const py::handle& d : dimensions) {
-      if (py::isinstance<group_id>(d)) {
-        out = subfed::concat({out, dimension(d.cast<group_id>())});
-      } else {
-        out = subfed::concat({out, to_dimension(none, d)});
-      }
-    }
-    return out;
-  }, "Dimensions one behind the other: what a layer reads behind a concatenation.");
+  m.def(
+      "concat",
+      [](const py::args& dimensions) {
+        const model none;
+        dimension out = subfed::concat({});
+        for (const py::handle& d : dimensions) {
+          if (py::isinstance<group_id>(d)) {
+            out = subfed::concat({out, dimension(d.cast<group_id>())});
+          } else {
+            out = subfed::concat({out, to_dimension(none, d)});
+          }
+        }
+        return out;
+      },
+      "Dimensions one behind the other: what a layer reads behind a concatenation.");
 
   py::class_<model::group_info>(m, "Group", "A group of a model, as it is described.")
       .def_readonly("name", &model::group_info::name)
       .def_readonly("extent", &model::group_info::extent, "Nodes.")
-      .def_property_readonly("cut", [](const model::group_info& g) {
-        return g.cut == subfed::cut::never ? "never" : "by_scheme";
-      }, "'by_scheme' or 'never'.")
+      .def_property_readonly(
+          "cut",
+          [](const model::group_info& g) {
+            return g.cut == subfed::cut::never ? "never" : "by_scheme";
+          },
+          "'by_scheme' or 'never'.")
       .def("__repr__", [](const model::group_info& g) {
         return "Group(" + quoted(g.name) + ", " + std::to_string(g.extent) +
                (g.cut == subfed::cut::never ? ", cut='never')" : ")");
       });
   py::class_<tensor_row>(m, "Tensor", "A tensor of a model, as it is described.")
       .def_property_readonly("name", [](const tensor_row& t) { return t.info().name; })
-      .def_property_readonly("shape", [](const tensor_row& t) {
-        return shape_tuple(t.info().extents);
-      }, "Shape of the server's tensor.")
-      .def_property_readonly("role", [](const tensor_row& t) {
-        return std::string(subfed::role_text(t.info().role));
-      }, "'parameter', 'statistic', 'counter' or 'local'.")
+      .def_property_readonly(
+          "shape", [](const tensor_row& t) { return shape_tuple(t.info().extents); },
+          "Shape of the server's tensor.")
+      .def_property_readonly(
+          "role", [](const tensor_row& t) { return std::string(subfed::role_text(t.info().role)); },
+          "'parameter', 'statistic', 'counter' or 'local'.")
       .def_property_readonly("dimensions", [](const tensor_row& t) { return t.info().dimensions; })
-      .def_property_readonly("bound_to", [](const tensor_row& t) {
-        return subfed::detail::dimensions_text(t.net, t.info().dimensions);
-      }, "What its dimensions consist of, in words: '(hidden, 20)'.")
+      .def_property_readonly(
+          "bound_to",
+          [](const tensor_row& t) {
+            return subfed::detail::dimensions_text(t.net, t.info().dimensions);
+          },
+          "What its dimensions consist of, in words: '(hidden, 20)'.")
       .def("__repr__", [](const tensor_row& t) {
         std::string out = "Tensor(" + quoted(t.info().name) + ", " +
                           subfed::detail::shape_text(t.info().extents) + " = " +
@@ -175,50 +192,67 @@ void bind_model(py::module_& m) {
                     "Using a group twice ties the dimensions, so that a residual add cannot be cut "
                     "inconsistently.")
       .def(py::init<>())
-      .def("group", [](model& net, std::string name, std::int64_t extent, const std::string& cut) {
-        return net.group(std::move(name), extent, to_cut(cut));
-      }, "name"_a, "extent"_a, "cut"_a = "by_scheme",
-           "Declares a group of `extent` nodes. The name keys the random sets.")
-      .def("tensor", [](model& net, std::string name, const py::object& dimensions,
-                        const std::string& role) {
-        return net.tensor(std::move(name), to_dimensions(net, dimensions), to_role(role));
-      }, "name"_a, "dimensions"_a, "role"_a = "parameter",
-           "Describes a tensor by its dimensions: numbers, groups (ids or names), Dimensions.")
-      .def("mark", [](py::object self, const py::object& tensors, const std::string& role) {
-        mark(self.cast<model&>(), tensors, role);
-        return self;
-      }, "tensors"_a, "role"_a,
-           "Gives another role to a tensor, to several, or to all for which a function of Tensor is "
-           "true.")
-      .def_property_readonly("groups", [](const model& net) {
-        return std::vector<model::group_info>(net.groups().begin(), net.groups().end());
-      })
+      .def(
+          "group",
+          [](model& net, std::string name, std::int64_t extent, const std::string& cut) {
+            return net.group(std::move(name), extent, to_cut(cut));
+          },
+          "name"_a, "extent"_a, "cut"_a = "by_scheme",
+          "Declares a group of `extent` nodes. The name keys the random sets.")
+      .def(
+          "tensor",
+          [](model& net, std::string name, const py::object& dimensions, const std::string& role) {
+            return net.tensor(std::move(name), to_dimensions(net, dimensions), to_role(role));
+          },
+          "name"_a, "dimensions"_a, "role"_a = "parameter",
+          "Describes a tensor by its dimensions: numbers, groups (ids or names), Dimensions.")
+      .def(
+          "mark",
+          [](py::object self, const py::object& tensors, const std::string& role) {
+            mark(self.cast<model&>(), tensors, role);
+            return self;
+          },
+          "tensors"_a, "role"_a,
+          "Gives another role to a tensor, to several, or to all for which a function of Tensor is "
+          "true.")
+      .def_property_readonly("groups",
+                             [](const model& net) {
+                               return std::vector<model::group_info>(net.groups().begin(),
+                                                                     net.groups().end());
+                             })
       .def_property_readonly("tensors", &rows_of)
-      .def("find_group", [](const model& net, const std::string& name) {
-        return net.find_group(name);
-      }, "name"_a)
-      .def("find_tensor", [](const model& net, const std::string& name) {
-        return net.find_tensor(name);
-      }, "name"_a)
-      .def("extent", [](const model& net, const py::object& d) {
-        return net.extent(to_dimension(net, d));
-      }, "dimension"_a, "Elements of a dimension.")
+      .def(
+          "find_group",
+          [](const model& net, const std::string& name) { return net.find_group(name); }, "name"_a)
+      .def(
+          "find_tensor",
+          [](const model& net, const std::string& name) { return net.find_tensor(name); }, "name"_a)
+      .def(
+          "extent",
+          [](const model& net, const py::object& d) { return net.extent(to_dimension(net, d)); },
+          "dimension"_a, "Elements of a dimension.")
       .def_property_readonly("size", &model::size, "Elements of all tensors.")
       .def("check_shapes", &check_shapes, "tensors"_a,
            "Compares a state_dict, or a torch module's, with the description, by name.")
-      .def("to_dot", [](const model& net) { return subfed::draw_dot(net); },
-           "Groups and tensors in the DOT language of Graphviz.")
-      .def("__eq__", [](const model& a, const py::object& b) {
-        return py::isinstance<model>(b) && a == b.cast<const model&>();
-      }, "other"_a)
+      .def(
+          "to_dot", [](const model& net) { return subfed::draw_dot(net); },
+          "Groups and tensors in the DOT language of Graphviz.")
+      .def(
+          "__eq__",
+          [](const model& a, const py::object& b) {
+            return py::isinstance<model>(b) && a == b.cast<const model&>();
+          },
+          "other"_a)
       .def("__copy__", [](const model& net) { return net; })
-      .def("__deepcopy__", [](const model& net, const py::dict&) { return net; }, "memo"_a)
+      .def(
+          "__deepcopy__", [](const model& net, const py::dict&) { return net; }, "memo"_a)
       .def("__str__", [](const model& net) { return subfed::describe(net); })
-      .def("__repr__", [](const model& net) {
-        return "<subfed.Model: " + std::to_string(net.groups().size()) + " groups, " +
-               std::to_string(net.tensors().size()) + " tensors, " + std::to_string(net.size()) +
-               " elements>";
-      })
+      .def("__repr__",
+           [](const model& net) {
+             return "<subfed.Model: " + std::to_string(net.groups().size()) + " groups, " +
+                    std::to_string(net.tensors().size()) + " tensors, " +
+                    std::to_string(net.size()) + " elements>";
+           })
       .def(py::pickle([](const model& net) { return py::bytes(model_bytes(net)); },
                       [](const py::bytes& state) { return read_model(std::string_view(state)); }))
       .attr("__hash__") = py::none();

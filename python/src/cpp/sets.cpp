@@ -77,70 +77,96 @@ void bind_sets(py::module_& m) {
       .def_static("ratio", &capacity::ratio, "numerator"_a, "denominator"_a,
                   "numerator / denominator, without rounding.")
       .def_property_readonly("value", &capacity::value)
-      .def("of", [](const capacity& c, std::int64_t extent, const std::string& mode,
-                    std::int64_t minimum) { return c.of(extent, to_rounding(mode), minimum); },
-           "extent"_a, "rounding"_a = "floor", "minimum"_a = 1, "Nodes kept of `extent`.")
+      .def(
+          "of",
+          [](const capacity& c, std::int64_t extent, const std::string& mode,
+             std::int64_t minimum) { return c.of(extent, to_rounding(mode), minimum); },
+          "extent"_a, "rounding"_a = "floor", "minimum"_a = 1, "Nodes kept of `extent`.")
       .def("__float__", &capacity::value)
-      .def("__eq__", [](const capacity& a, const py::object& b) {
-        return py::isinstance<capacity>(b) && a == b.cast<capacity>();
-      }, "other"_a)
+      .def(
+          "__eq__",
+          [](const capacity& a, const py::object& b) {
+            return py::isinstance<capacity>(b) && a == b.cast<capacity>();
+          },
+          "other"_a)
       .def("__hash__", [](const capacity& c) { return py::hash(py::float_(c.value())); })
       .def("__repr__", [](const capacity& c) {
         return "Capacity(" + std::string(py::repr(py::float_(c.value()))) + ")";
       });
 
-  py::class_<index_set>(m, "IndexSet",
-                        "Distinct nodes of a group in an order: position p of the sub-model is node "
-                        "s[p] of the server's.")
+  py::class_<index_set>(
+      m, "IndexSet",
+      "Distinct nodes of a group in an order: position p of the sub-model is node "
+      "s[p] of the server's.")
       .def(py::init([](std::int64_t extent, const py::object& nodes) {
-        return to_index_set(extent, nodes);
-      }), "extent"_a, "nodes"_a = py::tuple())
+             return to_index_set(extent, nodes);
+           }),
+           "extent"_a, "nodes"_a = py::tuple())
       .def_static("full", &index_set::full, "extent"_a, "All nodes.")
       .def_static("prefix", &index_set::prefix, "extent"_a, "count"_a, "The first nodes.")
       .def_static("window", &index_set::window, "extent"_a, "first"_a, "count"_a,
                   "`count` nodes from `first` on, going on at 0 behind the last one.")
       .def_property_readonly("extent", &index_set::extent, "Nodes of the whole group.")
-      .def_property_readonly("runs", [](const index_set& s) {
-        py::list out;
-        for (const subfed::run& r : s.runs()) {
-          out.append(py::make_tuple(r.position, r.first, r.length));
-        }
-        return out;
-      }, "(position, first node, length) of each run.")
+      .def_property_readonly(
+          "runs",
+          [](const index_set& s) {
+            py::list out;
+            for (const subfed::run& r : s.runs()) {
+              out.append(py::make_tuple(r.position, r.first, r.length));
+            }
+            return out;
+          },
+          "(position, first node, length) of each run.")
       .def("is_full", &index_set::is_full)
       .def("is_ascending", &index_set::is_ascending)
-      .def("numpy", [](const index_set& s) {
-        py::array_t<std::int64_t> out(static_cast<py::ssize_t>(s.size()));
-        std::copy(s.begin(), s.end(), out.mutable_data());
-        return out;
-      }, "The nodes as an array of int64, for indexing.")
-      .def("__array__", [](const py::object& s, const py::object& dtype, const py::object&) {
-        py::object out = s.attr("numpy")();
-        return dtype.is_none() ? out : py::object(out.attr("astype")(dtype));
-      }, "dtype"_a = py::none(), "copy"_a = py::none())
+      .def(
+          "numpy",
+          [](const index_set& s) {
+            py::array_t<std::int64_t> out(static_cast<py::ssize_t>(s.size()));
+            std::copy(s.begin(), s.end(), out.mutable_data());
+            return out;
+          },
+          "The nodes as an array of int64, for indexing.")
+      .def(
+          "__array__",
+          [](const py::object& s, const py::object& dtype, const py::object&) {
+            py::object out = s.attr("numpy")();
+            return dtype.is_none() ? out : py::object(out.attr("astype")(dtype));
+          },
+          "dtype"_a = py::none(), "copy"_a = py::none())
       .def("__len__", &index_set::size)
-      .def("__getitem__", [](const index_set& s, std::int64_t position) {
-        if (position < 0) position += s.size();
-        if (position < 0 || position >= s.size()) {
-          throw py::index_error("subfed: an IndexSet of " + std::to_string(s.size()) + " nodes");
-        }
-        return s[position];
-      }, "position"_a)
-      .def("__iter__", [](const index_set& s) {
-        return py::make_iterator<py::return_value_policy::copy, index_set::const_iterator,
-                                 index_set::const_iterator, std::int64_t>(s.begin(), s.end());
-      }, py::keep_alive<0, 1>())
-      .def("__contains__", [](const index_set& s, std::int64_t node) { return s.contains(node); },
-           "node"_a)
-      .def("__eq__", [](const index_set& a, const py::object& b) {
-        return py::isinstance<index_set>(b) && a == b.cast<const index_set&>();
-      }, "other"_a)
+      .def(
+          "__getitem__",
+          [](const index_set& s, std::int64_t position) {
+            if (position < 0) position += s.size();
+            if (position < 0 || position >= s.size()) {
+              throw py::index_error("subfed: an IndexSet of " + std::to_string(s.size()) +
+                                    " nodes");
+            }
+            return s[position];
+          },
+          "position"_a)
+      .def(
+          "__iter__",
+          [](const index_set& s) {
+            return py::make_iterator<py::return_value_policy::copy, index_set::const_iterator,
+                                     index_set::const_iterator, std::int64_t>(s.begin(), s.end());
+          },
+          py::keep_alive<0, 1>())
+      .def(
+          "__contains__", [](const index_set& s, std::int64_t node) { return s.contains(node); },
+          "node"_a)
+      .def(
+          "__eq__",
+          [](const index_set& a, const py::object& b) {
+            return py::isinstance<index_set>(b) && a == b.cast<const index_set&>();
+          },
+          "other"_a)
       .def("__hash__", [](const index_set& s) { return py::hash(py::bytes(index_set_bytes(s))); })
       .def("__repr__", &set_text)
-      .def(py::pickle([](const index_set& s) { return py::bytes(index_set_bytes(s)); },
-                      [](const py::bytes& state) {
-                        return read_index_set(std::string_view(state));
-                      }));
+      .def(py::pickle(
+          [](const index_set& s) { return py::bytes(index_set_bytes(s)); },
+          [](const py::bytes& state) { return read_index_set(std::string_view(state)); }));
 }
 
 }  // namespace subfed_python

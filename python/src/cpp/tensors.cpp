@@ -171,8 +171,8 @@ subfed::tensor_view<Void> from_capsule(PyObject* capsule, const tensor_place& pl
     if (PyCapsule_SetName(capsule, "used_dltensor_versioned") != 0) throw py::error_already_set();
     owners.emplace_back(managed);
     if (managed->version.major != 1) {
-      refuse(place, "has DLPack's version " + std::to_string(managed->version.major) +
-                        ", known is 1");
+      refuse(place,
+             "has DLPack's version " + std::to_string(managed->version.major) + ", known is 1");
     }
     if (!std::is_const_v<Void> && (managed->flags & 1) != 0) {
       refuse(place, "is to be written to, but is read-only");
@@ -195,8 +195,7 @@ subfed::tensor_view<Void> from_capsule(PyObject* capsule, const tensor_place& pl
 
 template <class Void>
 subfed::tensor_view<Void> from_torch(const torch_names& torch, const py::handle& object,
-                                     const tensor_place& place,
-                                     std::vector<tensor_owner>& owners) {
+                                     const tensor_place& place, std::vector<tensor_owner>& owners) {
   try {
     static PyObject* const is_neg = PyUnicode_InternFromString("is_neg");
     const auto negated =
@@ -205,8 +204,8 @@ subfed::tensor_view<Void> from_torch(const torch_names& torch, const py::handle&
     if (negated.ptr() == Py_True) {
       refuse(place, "is a negated view: call resolve_neg() on it first");
     }
-    const auto dtype = py::reinterpret_steal<py::object>(
-        PyObject_GetAttrString(object.ptr(), "dtype"));
+    const auto dtype =
+        py::reinterpret_steal<py::object>(PyObject_GetAttrString(object.ptr(), "dtype"));
     if (!dtype) throw py::error_already_set();
     if (dtype.ptr() == torch.boolean) {  // which older ones do not export
       const py::object bytes = object.attr("view")(py::handle(torch.uint8));
@@ -260,10 +259,20 @@ subfed::tensor_view<Void> from_any(const py::handle& object, const tensor_place&
   return from_capsule<Void>(capsule.ptr(), place, owners, false);
 }
 
+/// One object, or two torch tensors of the same elements, as a state_dict gives for tied weights.
+bool is_same_tensor(const py::handle& a, const py::handle& b) {
+  if (a.is(b)) return true;
+  return is_torch(a) && is_torch(b) && a.attr("shape").equal(b.attr("shape")) &&
+         a.attr("numel")().cast<std::int64_t>() > 0 && a.attr("dtype").is(b.attr("dtype")) &&
+         a.attr("stride")().equal(b.attr("stride")()) &&
+         a.attr("data_ptr")().equal(b.attr("data_ptr")());
+}
+
 /// The objects by the names of the model's tensors.
 std::vector<py::object> by_names(const subfed::model& net, const py::dict& tensors,
                                  const char* verb, const char* side,
-                                 std::optional<std::uint64_t> client) {
+                                 std::optional<std::uint64_t> client,
+                                 std::vector<std::pair<std::string, std::size_t>>& aliases) {
   std::vector<py::object> out;
   std::size_t found = 0;
   const auto described = net.tensors();
@@ -283,12 +292,18 @@ std::vector<py::object> by_names(const subfed::model& net, const py::dict& tenso
     out.push_back(py::reinterpret_borrow<py::object>(object));
   }
   if (found == tensors.size()) return out;
-  for (const auto& item : tensors) {
-    const std::string name = text_of(item.first);
-    const bool known = py::isinstance<py::str>(item.first) &&
-                       std::any_of(described.begin(), described.end(),
-                                   [&](const auto& t) { return t.name == name; });
-    if (!known) refuse({verb, side, name, client}, "is not in the model's description");
+  for (const auto& [key, object] : tensors) {
+    const std::string name = text_of(key);
+    if (py::isinstance<py::str>(key) &&
+        std::any_of(described.begin(), described.end(),
+                    [&name = name](const auto& t) { return t.name == name; })) {
+      continue;
+    }
+    const auto same = std::find_if(out.begin(), out.end(), [&object = object](const py::object& t) {
+      return t && is_same_tensor(t, object);
+    });
+    if (same == out.end()) refuse({verb, side, name, client}, "is not in the model's description");
+    aliases.emplace_back(name, static_cast<std::size_t>(same - out.begin()));
   }
   return out;
 }
@@ -306,11 +321,12 @@ tensor_list<Void>::tensor_list(const subfed::model& net, const py::handle& tenso
                                const char* verb, const char* side,
                                std::optional<std::uint64_t> client) {
   py::object from = py::reinterpret_borrow<py::object>(tensors);
-  if (!PyDict_Check(from.ptr()) && py::hasattr(from, "state_dict")) from = from.attr("state_dict")();
+  if (!PyDict_Check(from.ptr()) && py::hasattr(from, "state_dict"))
+    from = from.attr("state_dict")();
   if (PyDict_Check(from.ptr())) {
-    objects_ = by_names(net, py::reinterpret_borrow<py::dict>(from), verb, side, client);
+    objects_ = by_names(net, py::reinterpret_borrow<py::dict>(from), verb, side, client, aliases_);
   } else if (py::hasattr(from, "keys") && py::hasattr(from, "__getitem__")) {
-    objects_ = by_names(net, py::dict(from), verb, side, client);
+    objects_ = by_names(net, py::dict(from), verb, side, client, aliases_);
   } else {
     if (is_torch(from) || PyObject_CheckBuffer(from.ptr()) != 0 || PyUnicode_Check(from.ptr()) ||
         !py::hasattr(from, "__iter__")) {
@@ -384,11 +400,14 @@ py::object new_locals(const subfed::submodel& sub, const tensor_list<const void>
       } else {
         const std::string name = globals.views()[t].element_name();
         if (name == "bfloat16") {
-          refuse({"slice", "global", described[t].name}, "has elements of bfloat16, which numpy "
+          refuse({"slice", "global", described[t].name},
+                 "has elements of bfloat16, which numpy "
                  "lacks: give the tensors to write to as out");
         }
-        dtype = py::str(name == "float" ? "float32" : name == "double" ? "float64"
-                        : name == "half" ? "float16" : name);
+        dtype = py::str(name == "float"    ? "float32"
+                        : name == "double" ? "float64"
+                        : name == "half"   ? "float16"
+                                           : name);
       }
       made = numpy_empty(shape, dtype);
     }
@@ -397,6 +416,9 @@ py::object new_locals(const subfed::submodel& sub, const tensor_list<const void>
     } else {
       list.append(made);
     }
+  }
+  for (const auto& [name, t] : globals.aliases()) {
+    dict[py::str(name)] = dict[py::str(described[t].name)];
   }
   return globals.by_name() ? py::object(dict) : py::object(list);
 }

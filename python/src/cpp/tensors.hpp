@@ -108,10 +108,15 @@ class tensor_list {
   /// The objects themselves, in the model's order.
   const std::vector<py::object>& objects() const noexcept { return objects_; }
   bool by_name() const noexcept { return by_name_; }
+  /// Other names of tensors that the model has once: tied weights, as a state_dict lists them.
+  const std::vector<std::pair<std::string, std::size_t>>& aliases() const noexcept {
+    return aliases_;
+  }
   void bump_versions() const;
 
  private:
   std::vector<py::object> objects_;
+  std::vector<std::pair<std::string, std::size_t>> aliases_;
   std::vector<tensor_owner> owners_;
   std::vector<subfed::tensor_view<Void>> views_;
   bool by_name_ = true;

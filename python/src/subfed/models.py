@@ -55,7 +55,7 @@ def resnet(blocks, bottleneck, classes=1000, width=64):
             if b == 0 and not same:
                 skip = net.conv2d(f"{block}.downsample.0", read, stream, 1, bias=False)
                 net.batch_norm(f"{block}.downsample.1", stream)
-                net.residual_add(last.weight, skip.weight)
+                net.residual_add(last, skip)
             read = stream
     net.linear("fc", read, net.group("classes", classes, cut="never"))
     return net
@@ -98,7 +98,7 @@ def preresnet18(classes=10):
             last = net.conv2d(f"{block}.conv2", inner, written, 3, bias=False)
             if b == 0 and s > 0:
                 skip = net.conv2d(f"{block}.shortcut", read, written, 1, bias=False)
-                net.residual_add(last.weight, skip.weight)
+                net.residual_add(last, skip)
             read = written
         stream = written
     net.batch_norm("n4", stream, track_running_stats=False)
