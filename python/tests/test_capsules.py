@@ -86,13 +86,13 @@ def test_another_major_version_is_refused_and_deleted_once():
 
 def test_read_only_tensors_are_never_written():
     to = producers(version=1, flags=1)
-    refused("'fc1.weight' is to be written to, but is read-only", to, zeros())
+    refused("'fc1.weight' is a destination, but is read-only", to, zeros())
     assert all((p.array == 1).all() for p in to)
     assert [p.deleted for p in to] == [1, 0, 0, 0]
     for arrays in ([read_only(z) for z in zeros()],
                    [np.broadcast_to(np.float32(0), s) for s in SHAPES],
                    [z.tobytes() for z in zeros()]):
-        refused("is to be written to, but is read-only", arrays, zeros())
+        refused("is a destination, but is read-only", arrays, zeros())
 
 
 def test_versioned_tensors_are_written():
@@ -135,7 +135,7 @@ def test_tensors_are_deleted_once_where_the_average_refuses():
     assert [p.deleted for p in update + other] == [1] * 8
     assert all((g == 0).all() for g in to)
     update = producers(device=2)
-    refused("on a CUDA device, which the CPU does not read; copy it there first", to, update)
+    refused("on a CUDA device, which the CPU cannot read; copy it there first", to, update)
     assert [p.deleted for p in update] == [1, 0, 0, 0]
     update = [Producer(z.astype(np.complex64)) for z in zeros()]
     refused("complex", to, update)

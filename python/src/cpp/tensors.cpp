@@ -96,7 +96,7 @@ subfed::tensor_view<Void> from_buffer(const py::handle& object, const tensor_pla
       Py_buffer readable;
       if (PyObject_GetBuffer(object.ptr(), &readable, PyBUF_RECORDS_RO) == 0) {
         PyBuffer_Release(&readable);
-        refuse(place, "is to be written to, but is read-only");
+        refuse(place, "is a destination, but is read-only");
       }
       PyErr_Clear();
     }
@@ -175,7 +175,7 @@ subfed::tensor_view<Void> from_capsule(PyObject* capsule, const tensor_place& pl
              "has DLPack's version " + std::to_string(managed->version.major) + ", known is 1");
     }
     if (!std::is_const_v<Void> && (managed->flags & 1) != 0) {
-      refuse(place, "is to be written to, but is read-only");
+      refuse(place, "is a destination, but is read-only");
     }
     dl_tensor tensor = managed->dl_tensor;
     if (is_bool) tensor.dtype.code = 6;
