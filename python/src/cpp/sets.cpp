@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT
+/// Capacity and IndexSet.
+#include "bytes.hpp"
+#include "schemes.hpp"
+
+#include <pybind11/numpy.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace subfed_python {
+
+namespace {
+
+const std::initializer_list<std::pair<std::string_view, subfed::rounding>> rounding_words = {
+    {"floor", subfed::rounding::floor},
+    {"ceil", subfed::rounding::ceil},
+    {"nearest", subfed::rounding::nearest}};
+
+std::string set_text(const subfed::index_set& s) {
+  std::string out = "IndexSet(" + std::to_string(s.extent()) + ", [";
+  std::int64_t shown = 0;
+  for (const std::int64_t node : s) {
+    if (shown == 10) {
+      out += ", ..";
+      break;
+    }
+    out += (shown++ == 0 ? "" : ", ") + std::to_string(node);
+  }
+  return out + "])";
+}
+
+}  // namespace
+
+subfed::rounding to_rounding(std::string_view word) {
+  return one_of<subfed::rounding>("the rounding", word, rounding_words);
+}
+std::string rounding_word(subfed::rounding mode) { return word_of(mode, rounding_words); }
+
+subfed::capacity to_capacity(const py::handle& object) {
+  if (py::isinstance<subfed::capacity>(object)) return object.cast<subfed::capacity>();
+  if (PyFloat_Check(object.ptr()) != 0) return PyFloat_AS_DOUBLE(object.ptr());
+  if (PyLong_Check(object.ptr()) != 0) return object.cast<double>();
+  const char* const type = Py_TYPE(object.ptr())->tp_name;
+  if (std::strcmp(type, "numpy.float32") == 0) return object.cast<float>();
+  if (PyNumber_Check(object.ptr()) == 0 || PyUnicode_Check(object.ptr()) != 0) {
+    throw py::type_error(std::string("subfed: a capacity is given as '") + type +
+                         "', expected a number, a fraction or a Capacity");
+  }
+  if (py::hasattr(object, "numerator") && py::hasattr(object, "denominator")) {
+    return subfed::capacity::ratio(object.attr("numerator").cast<std::int64_t>(),
+                                   object.attr("denominator").cast<std::int64_t>());
+  }
+  return py::float_(py::reinterpret_borrow<py::object>(object)).cast<double>();
+}
+
+subfed::index_set to_index_set(std::int64_t extent, const py::handle& nodes) {
+  if (py::isinstance<subfed::index_set>(nodes)) return nodes.cast<subfed::index_set>();
+  std::vector<std::int64_t> list;
+  for (const py::handle& node : py::reinterpret_borrow<py::object>(nodes)) {
+    const auto number = py::reinterpret_steal<py::object>(PyNumber_Index(node.ptr()));
+    if (!number) throw py::error_already_set();
+    list.push_back(number.cast<std::int64_t>());
+  }
+  return subfed::index_set(extent, list);
+}
+
+void bind_sets(py::module_& m) {
+  using subfed::capacity;
+  using subfed::index_set;
+
+  py::class_<capacity>(m, "Capacity",
+                       "The share of a model's nodes that a client holds, in (0, 1]. A fraction is "
+                       "exact; a float within its own rounding error of a whole number of nodes "
+                       "counts as that.")
+      .def(py::init([](const py::object& share) { return to_capacity(share); }), "share"_a)
+      .def_static("ratio", &capacity::ratio, "numerator"_a, "denominator"_a,
+                  "numerator / denominator, without rounding.")
+      .def_property_readonly("value", &capacity::value)
+      .def(
+          "of",
+          [](const capacity& c, std::int64_t extent, const std::string& mode,
+             std::int64_t minimum) { return c.of(extent, to_rounding(mode), minimum); },
+          "extent"_a, "rounding"_a = "floor", "minimum"_a = 1, "Nodes kept of `extent`.")
+      .def("__float__", &capacity::value)
+      .def(
+          "__eq__",
+          [](const capacity& a, const py::object& b) {
+            return py::isinstance<capacity>(b) && a == b.cast<capacity>();
+          },
+          "other"_a)
+      .def("__hash__", [](const capacity& c) { return py::hash(py::float_(c.value())); })
+      .def("__repr__", [](const capacity& c) {
+        return "Capacity(" + std::string(py::repr(py::float_(c.value()))) + ")";
+      });
+
+  py::class_<index_set>(
+      m, "IndexSet",
+      "Distinct nodes of a group in an order: position p of the sub-model is node "
+      "s[p] of the server's.")
+      .def(py::init([](std::int64_t extent, const py::object& nodes) {
+             return to_index_set(extent, nodes);
+           }),
+           "extent"_a, "nodes"_a = py::tuple())
+      .def_static("full", &index_set::full, "extent"_a, "All nodes.")
+      .def_static("prefix", &index_set::prefix, "extent"_a, "count"_a, "The first nodes.")
+      .def_static("window", &index_set::window, "extent"_a, "first"_a, "count"_a,
+                  "`count` nodes from `first` on, going on at 0 behind the last one.")
+      .def_property_readonly("extent", &index_set::extent, "Nodes of the whole group.")
+      .def_property_readonly(
+          "runs",
+          [](const index_set& s) {
+            py::list out;
+            for (const subfed::run& r : s.runs()) {
+              out.append(py::make_tuple(r.position, r.first, r.length));
+            }
+            return out;
+          },
+          "(position, first node, length) of each run.")
+      .def("is_full", &index_set::is_full)
+      .def("is_ascending", &index_set::is_ascending)
+      .def(
+          "numpy",
+          [](const index_set& s) {
+            py::array_t<std::int64_t> out(static_cast<py::ssize_t>(s.size()));
+            std::copy(s.begin(), s.end(), out.mutable_data());
+            return out;
+          },
+          "The nodes as an array of int64, for indexing.")
+      .def(
+          "__array__",
+          [](const py::object& s, const py::object& dtype, const py::object&) {
+            py::object out = s.attr("numpy")();
+            return dtype.is_none() ? out : py::object(out.attr("astype")(dtype));
+          },
+          "dtype"_a = py::none(), "copy"_a = py::none())
+      .def("__len__", &index_set::size)
+      .def(
+          "__getitem__",
+          [](const index_set& s, std::int64_t position) {
+            if (position < 0) position += s.size();
+            if (position < 0 || position >= s.size()) {
+              throw py::index_error("subfed: an IndexSet of " + std::to_string(s.size()) +
+                                    " nodes");
+            }
+            return s[position];
+          },
+          "position"_a)
+      .def(
+          "__iter__",
+          [](const index_set& s) {
+            return py::make_iterator<py::return_value_policy::copy, index_set::const_iterator,
+                                     index_set::const_iterator, std::int64_t>(s.begin(), s.end());
+          },
+          py::keep_alive<0, 1>())
+      .def(
+          "__contains__", [](const index_set& s, std::int64_t node) { return s.contains(node); },
+          "node"_a)
+      .def(
+          "__eq__",
+          [](const index_set& a, const py::object& b) {
+            return py::isinstance<index_set>(b) && a == b.cast<const index_set&>();
+          },
+          "other"_a)
+      .def("__hash__", [](const index_set& s) { return py::hash(py::bytes(index_set_bytes(s))); })
+      .def("__repr__", &set_text)
+      .def(py::pickle(
+          [](const index_set& s) { return py::bytes(index_set_bytes(s)); },
+          [](const py::bytes& state) { return read_index_set(std::string_view(state)); }));
+}
+
+}  // namespace subfed_python

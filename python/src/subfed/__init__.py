@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: MIT
+"""Primitives of partial-training federated learning: which nodes of a large model a client holds,
+cutting them out of the server's tensors, and averaging them back over just the clients that hold
+them.
+
+    net = subfed.Model()
+    hidden = net.group("hidden", 64)
+    net.linear("fc1", 20, hidden)
+    net.linear("fc2", hidden, 10)
+
+    updates = []
+    for client, capacity in cohort:
+        sub = subfed.draw(net, subfed.Rolling(), seed=7, round=r, client=client, capacity=capacity)
+        tensors = subfed.slice(server, sub)        # server: a state_dict, or a dict of numpy arrays
+        train(tensors)
+        updates.append((sub, tensors))
+    subfed.average_cohort(net, updates, server)    # in place
+"""
+import sys
+
+from . import _ext
+from . import models
+from . import _notebook
+from ._ext import theory
+from ._ext import (
+    AverageReport, Capacity, CohortMember, CohortModel, Coverage, CoverageByClass, CoverageSummary,
+    Dimension, DisjointBlock, DrawRequest, Error, Group, GroupId, HeldElements, HolderSummary, IndexSet,
+    KeepProbabilities, Layer, Model, OrderedDropout, ParameterCoverage, Prefix, RandomSubset, Rolling,
+    SeedPolicy, SelectiveAverage, ServerAdagrad, ServerAdam, ServerSGD, ServerYogi, Submodel,
+    SyncDropout, Tensor, TensorId, UpdateOutcome, WidthDistribution, Workload, average_cohort, concat,
+    draw, flatten, keep_scale, local_model, parameters, scatter, scatter_add, shared_nodes,
+    shared_parameters, slice, traffic, within)
+
+__version__ = _ext.__version__
+sys.modules["subfed.theory"] = theory
+
+__all__ = [
+    "AverageReport", "Capacity", "CohortMember", "CohortModel", "Coverage", "CoverageByClass",
+    "CoverageSummary", "Dimension", "DisjointBlock", "DrawRequest", "Error", "Group", "GroupId",
+    "HeldElements", "HolderSummary", "IndexSet", "KeepProbabilities", "Layer", "Model",
+    "OrderedDropout", "ParameterCoverage", "Prefix", "RandomSubset", "Rolling", "SeedPolicy",
+    "SelectiveAverage", "ServerAdagrad", "ServerAdam", "ServerSGD", "ServerYogi", "Submodel",
+    "SyncDropout", "Tensor", "TensorId", "UpdateOutcome", "WidthDistribution", "Workload",
+    "average_cohort", "concat", "draw", "flatten", "keep_scale", "local_model", "models", "parameters",
+    "scatter", "scatter_add", "shared_nodes", "shared_parameters", "slice", "theory", "traffic",
+    "within"]
+
+# Users know these by the package, and so do pickles and messages.
+for _from in (_ext, theory):
+    for _object in vars(_from).values():
+        if isinstance(_object, type) and _object.__module__.startswith("subfed._ext"):
+            _object.__module__ = _object.__module__.replace("subfed._ext", "subfed")
+del _from, _object
+
+_notebook.add_to(Model, Submodel, Coverage)
