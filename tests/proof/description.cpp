@@ -321,8 +321,8 @@ TEST_CASE("a wrong description never passes: bindings of right ones changed at r
     }
     if (!matters) continue;
     ++wrong;
-    const auto proof =
-        prove_description<double>(changed, of.forward, {.seed = random.next(), .advice_runs = 0});
+    const auto proof = prove_description<double>(
+        changed, of.forward, {.seed = random.next(), .orders = 2, .advice_runs = 0});
     CHECK_MESSAGE(proof.verdict() == verdict::wrong, of.name << ": " << what << "\n"
                                                              << subfed::describe(changed));
   }
