@@ -228,37 +228,38 @@ void bind_coverage(py::module_& m) {
       m, "CohortModel",
       "A population of clients for simulations: who takes part in which round, "
       "with which capacity. A pure function of its arguments.")
-      .def(py::init([](std::int64_t clients, double participation, const py::object& mix,
-                       const std::string& capacities, double dropout, std::int64_t cohort_rounds,
-                       const py::object& seed) {
-             using subfed::assignment;
-             using subfed::capacity_mix;
-             subfed::cohort_options options;
-             options.clients = clients;
-             options.participation = participation;
-             options.cohort_rounds = cohort_rounds;
-             options.dropout = dropout;
-             options.seed = to_u64("seed", seed);
-             options.capacities = one_of<assignment>(
-                 "capacities", capacities,
-                 {{"fixed", assignment::fixed}, {"redrawn", assignment::redrawn}});
-             if (py::isinstance<py::str>(mix)) {
-               using make = capacity_mix (*)();
-               options.mix = one_of<make>(
-                   "the mix", mix.cast<std::string>(),
-                   {{"uniform", &capacity_mix::uniform}, {"income", &capacity_mix::income}})();
-             } else if (!mix.is_none()) {
-               options.mix.classes.clear();
-               for (const py::handle& row : mix) {
-                 const auto pair = row.cast<py::sequence>();
-                 options.mix.classes.push_back({to_capacity(pair[0]), pair[1].cast<double>()});
-               }
-             }
-             return cohort_model(options);
-           }),
-           "clients"_a = 100, "participation"_a = 0.1, "mix"_a = py::none(),
-           "capacities"_a = "fixed", "dropout"_a = 0.0, "cohort_rounds"_a = 1, "seed"_a = 0,
-           "mix: 'uniform' (1, 1/2, .. 1/16), 'income', or (capacity, share) of each class.")
+      .def(
+          py::init([](std::int64_t clients, double participation, const py::object& mix,
+                      const std::string& capacities, double dropout, std::int64_t cohort_rounds,
+                      const py::object& seed) {
+            using subfed::capacity_assignment;
+            using subfed::capacity_mix;
+            subfed::cohort_options options;
+            options.clients = clients;
+            options.participation = participation;
+            options.cohort_rounds = cohort_rounds;
+            options.dropout = dropout;
+            options.seed = to_u64("seed", seed);
+            options.capacities = one_of<capacity_assignment>(
+                "capacities", capacities,
+                {{"fixed", capacity_assignment::fixed}, {"redrawn", capacity_assignment::redrawn}});
+            if (py::isinstance<py::str>(mix)) {
+              using make = capacity_mix (*)();
+              options.mix = one_of<make>(
+                  "the mix", mix.cast<std::string>(),
+                  {{"uniform", &capacity_mix::uniform}, {"income", &capacity_mix::income}})();
+            } else if (!mix.is_none()) {
+              options.mix.classes.clear();
+              for (const py::handle& row : mix) {
+                const auto pair = row.cast<py::sequence>();
+                options.mix.classes.push_back({to_capacity(pair[0]), pair[1].cast<double>()});
+              }
+            }
+            return cohort_model(options);
+          }),
+          "clients"_a = 100, "participation"_a = 0.1, "mix"_a = py::none(),
+          "capacities"_a = "fixed", "dropout"_a = 0.0, "cohort_rounds"_a = 1, "seed"_a = 0,
+          "mix: 'uniform' (1, 1/2, .. 1/16), 'income', or (capacity, share) of each class.")
       .def_property_readonly("asked", &cohort_model::asked, "Clients that are asked in a round.")
       .def(
           "members",
