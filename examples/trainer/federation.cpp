@@ -21,7 +21,6 @@
 #include "interruption.hpp"
 #include "server.hpp"
 #include "strict_json.hpp"
-#include "words.hpp"
 
 namespace trainer {
 namespace {
@@ -106,8 +105,9 @@ void check_schedule(const std::filesystem::path& path, const json& was, const js
   options theirs;
   theirs.rounds = was.at("rounds").get<std::int64_t>();
   theirs.lr = was.at("lr").get<double>();
-  theirs.schedule = schedule_of(was.at("lr-schedule").get<std::string>());
-  if (was.contains("decay-at")) theirs.decay_at = shares_of(was.at("decay-at").get<std::string>());
+  theirs.schedule = parse_lr_schedule(was.at("lr-schedule").get<std::string>());
+  if (was.contains("decay-at"))
+    theirs.decay_at = parse_decay_at(was.at("decay-at").get<std::string>());
   for (std::int64_t r = 0; r < rounds; ++r) {
     const double then = learning_rate(theirs, r), now = learning_rate(settings, r);
     if (then == now) continue;
