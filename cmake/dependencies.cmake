@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# What the tests and examples use. The library itself needs nothing.
+# What the tests, examples and tools use. The library itself needs nothing.
 #
 # doctest and RapidCheck are required by the tests: an installed copy is used, otherwise the pinned
 # commit is fetched, unless FETCHCONTENT_FULLY_DISCONNECTED forbids that. Everything else is
@@ -16,7 +16,8 @@ FetchContent_Declare(rapidcheck
   GIT_REPOSITORY https://github.com/emil-e/rapidcheck.git
   GIT_TAG ff6af6fc683159deb51c543b065eba14dfcf329b  # has no releases; December 2023
   FIND_PACKAGE_ARGS CONFIG)
-# What tests/ finds is there for examples/ too. (CMake 3.25 cannot have this before the declarations.)
+# What tests/ finds is there for examples/ and tools/ too. (CMake 3.25 cannot have this before the
+# declarations.)
 set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)
 
 macro(subfed_require_test_libraries)

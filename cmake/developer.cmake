@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-# What only the tests and examples of this repository are built with. Nothing here is exported.
+# What only the tests, examples and tools of this repository are built with. Nothing here is exported.
 
 include_guard()
 
-option(SUBFED_WERROR "Treat warnings in the tests and examples of subfed as errors" OFF)
+option(SUBFED_WERROR "Treat warnings in the tests, examples and tools of subfed as errors" OFF)
 set(SUBFED_SANITIZE "" CACHE STRING
-  "Sanitizers for the tests and examples of subfed, for instance address,undefined")
+  "Sanitizers for the tests, examples and tools of subfed, for instance address,undefined")
 
 set(CMAKE_CXX_EXTENSIONS OFF)
 add_library(subfed_warnings INTERFACE)

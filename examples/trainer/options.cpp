@@ -4,108 +4,69 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
+#include <common/mix.hpp>
+#include <common/text.hpp>
 #include <string_view>
 #include <thread>
-#include <type_traits>
-#include <utility>
 
+#include "check_options.hpp"
+#include "command_line.hpp"
 #include "configuration.hpp"
 #include "failure.hpp"
-#include "words.hpp"
-#include "wrapped.hpp"
 
 namespace trainer {
 namespace {
 
-/// The command line, then the configuration file.
-class command_line {
- public:
-  explicit command_line(const std::string& footer) {
-    app_.get_formatter()->column_width(32);
-    app_.footer(footer);
-    app_.option_defaults()->always_capture_default();
-  }
+using common::number;
+using common::pieces;
 
-  /// The options that follow appear under this title in the help.
-  void title(std::string text) { title_ = std::move(text); }
-  /// An option that a file may set too.
-  template <class T>
-  CLI::Option* add(const std::string& name, T& variable, const std::string& about) {
-    fields_.push_back({name, &variable});
-    fields_.back().standard = variable;
-    options_.push_back(add_typed_only(name, variable, about));
-    return options_.back();
-  }
-  template <class T>
-  CLI::Option* add_typed_only(const std::string& name, T& variable, const std::string& about) {
-    if constexpr (std::is_same_v<T, bool>) {
-      return app_.add_flag("--" + name, variable, about)->group(title_);
-    } else {
-      CLI::Option* option = app_.add_option("--" + name, variable, about)->group(title_);
-      // CLI11 by itself reads numbers out of range as the nearest one, and -1 as 2^64 - 1.
-      if constexpr (std::is_integral_v<T>) {
-        option->check([](const std::string& text) -> std::string {
-          if (common::number<T>(text)) return "";
-          if (std::is_unsigned_v<T> && text.starts_with('-')) return text + " is negative";
-          return text + " is not a whole number, or is out of range";
-        });
-      }
-      return option;
-    }
-  }
-  /// At most one of the two may be given.
-  void exclude(std::string_view a, std::string_view b) {
-    find(a).instead_of = b;
-    find(b).instead_of = a;
-  }
+const choices<lr_schedule> lr_schedules = {{"constant", lr_schedule::constant},
+                                           {"step", lr_schedule::step},
+                                           {"cosine", lr_schedule::cosine}};
 
-  /// False when it asked for help, which has then been printed.
-  bool parse(int argc, const char* const* argv, const std::string& file) {
-    try {
-      app_.parse(argc, argv);
-    } catch (const CLI::CallForHelp&) {
-      fmt::print("{}", wrapped(app_.help()));
-      return false;
-    } catch (const CLI::ParseError& error) {
-      throw failure(fmt::format("{}; --help lists the options.", error.what()));
+/// A list as it is typed.
+template <class T>
+std::string joined(const std::vector<T>& list) {
+  return fmt::format("{}", fmt::join(list, ","));
+}
+
+std::vector<std::string> parse_methods(const std::string& text,
+                                       std::span<const method_name> known) {
+  std::vector<std::string> out;
+  for (const std::string& name : pieces(text)) {
+    const auto is_it = [&](const method_name& m) { return m.name == name; };
+    if (std::none_of(known.begin(), known.end(), is_it)) {
+      std::vector<std::string_view> names;
+      for (const method_name& m : known) names.emplace_back(m.name);
+      throw failure(fmt::format("There is no method \"{}\"; the methods are {}.", name,
+                                fmt::join(names, ", ")));
     }
-    for (std::size_t i = 0; i < fields_.size(); ++i) {
-      if (options_[i]->count() > 0) fields_[i].from = origin::command_line;
+    if (std::find(out.begin(), out.end(), name) != out.end()) {
+      throw failure(fmt::format("The method \"{}\" is given twice.", name));
     }
-    if (!file.empty()) read_configuration(file, fields_);
-    for (const field& f : fields_) {
-      const auto* text = std::get_if<std::string*>(&f.variable);
-      if (text == nullptr || is_utf8(**text)) continue;
-      throw failure(fmt::format(
-          "--{} is not UTF-8 text, so the configuration of the run cannot store it.", f.name));
-    }
-    for (const field& f : fields_) {
-      if (!f.instead_of.empty() && f.is_given() && find(f.instead_of).is_given()) {
-        throw failure(fmt::format("--{} and --{} cannot be used together.", f.name, f.instead_of));
-      }
-    }
-    return true;
+    out.push_back(name);
   }
+  return out;
+}
 
-  field& find(std::string_view name) {
-    return *std::find_if(fields_.begin(), fields_.end(),
-                         [&](const field& f) { return f.name == name; });
+subfed::seed_policy parse_seed_policy(const std::string& text) {
+  if (text == "client-and-round") return subfed::seed_policy::per_client_and_round();
+  if (text == "client") return subfed::seed_policy::per_client();
+  const auto words = pieces(text, ':');
+  const auto count = words.size() == 2 ? number<std::int64_t>(words[1]) : std::nullopt;
+  if (count && *count >= 1 && words[0] == "pool") return subfed::seed_policy::pool(*count);
+  if (count && *count >= 1 && words[0] == "pool-per-round") {
+    return subfed::seed_policy::pool_per_round(*count);
   }
-  const std::vector<field>& fields() const { return fields_; }
+  if (count && *count >= 1 && words[0] == "shared") return subfed::seed_policy::shared(*count);
+  throw failure(
+      fmt::format("--seed-policy is \"{}\", but client-and-round, client, or pool:, "
+                  "pool-per-round: or shared: with a number of at least 1 is expected.",
+                  text));
+}
 
- private:
-  CLI::App app_{
-      "Trains one model on clients of different capacity, by several methods, on Fashion-MNIST, "
-      "and compares them in a table, in CSV files and in a picture.",
-      "subfed_trainer"};
-  std::string title_;
-  std::vector<field> fields_;
-  std::vector<CLI::Option*> options_;  // of the fields
-};
-
-void add_clients(command_line& line, options& o, words& w, double& dirichlet) {
+void add_clients(command_line& line, options& o) {
   line.title("Clients");
   line.add("clients", o.cohort.clients, "The number of clients.");
   line.add("participation", o.cohort.participation,
@@ -113,104 +74,156 @@ void add_clients(command_line& line, options& o, words& w, double& dirichlet) {
   line.add("cohort-rounds", o.cohort.cohort_rounds,
            "For how many rounds in a row the same clients take part; 2 in [FedDrop, F.5], where "
            "each trains once with the probabilities that its own updates have given.");
-  line.add("capacity-mix", w.mix,
-           "The shares of the channels that clients can hold: uniform, with equal numbers of "
-           "clients of 1, 1/2, 1/4, 1/8 and 1/16; income, with the same capacities by U.S. "
-           "household incomes; two-class:RHO, where a share RHO of the clients has 1 and the "
-           "rest 1/16; or a list such as 1:0.1,1/16:0.9 with a weight for each.");
-  line.add("redraw-capacities", w.redrawn,
-           "Every client draws a new capacity in every round; otherwise it keeps its capacity, "
-           "and the shares of the mix are exact.");
+  line.add_as<std::string>(
+      "capacity-mix", o.mix,
+      "The shares of the channels that clients can hold: uniform, with equal numbers of "
+      "clients of 1, 1/2, 1/4, 1/8 and 1/16; income, with the same capacities by U.S. "
+      "household incomes; two-class:RHO, where a share RHO of the clients has 1 and the "
+      "rest 1/16; or a list such as 1:0.1,1/16:0.9 with a weight for each.",
+      [&o](std::string& text) {
+        const common::named_mix mixed = common::parse_mix(text);
+        o.cohort.mix = mixed.mix;
+        o.mix = text = mixed.text;
+      });
+  using assignment = subfed::capacity_assignment;
+  line.add_as<bool>(
+      "redraw-capacities", false,
+      "Every client draws a new capacity in every round; otherwise it keeps its capacity, "
+      "and the shares of the mix are exact.",
+      [&o](bool& redrawn) {
+        o.cohort.capacities = redrawn ? assignment::redrawn : assignment::fixed;
+      });
   line.add("server-scale", o.server_scale,
            "How many times as many channels the server's model has as that of a client of "
            "capacity 1; no effect where all clients hold all of the server's model.");
   line.add("labels", o.labels,
            "How many of the 10 labels each client has: with 2 the clients differ strongly, with "
            "5 less, with 10 not at all.");
-  line.add("dirichlet", dirichlet,
-           "Instead of --labels: each client's proportions of labels are drawn from the "
-           "Dirichlet distribution with this alpha. With small values the clients differ "
-           "strongly.")
-      ->default_str("");
-  line.add("dirichlet-split", w.split,
-           "client: as above, and all clients have the same number of images. class: each label "
-           "is split over the clients by proportions from the distribution, as in [FedDrop], so "
-           "that clients have different numbers of images, --samples on average.");
+  line.add_optional("dirichlet", o.dirichlet,
+                    "Instead of --labels: each client's proportions of labels are drawn from the "
+                    "Dirichlet distribution with this alpha. With small values the clients differ "
+                    "strongly.");
+  line.add_choice(
+      "dirichlet-split", o.split_by_class, {{"client", false}, {"class", true}},
+      "client: as above, and all clients have the same number of images. class: each label "
+      "is split over the clients by proportions from the distribution, as in [FedDrop], so "
+      "that clients have different numbers of images, --samples on average.");
   line.add("samples", o.samples, "The maximum number of training images of a client.");
   line.exclude("labels", "dirichlet");
 }
 
-void add_training(command_line& line, options& o, words& w) {
+void add_training(command_line& line, options& o) {
   line.title("Training");
-  line.add("norm", w.norm,
-           "batch: the network has batch norm. none: it has no norm, but biases in its "
-           "convolutions; this shows what batch norm hides, such as factors on activations and "
-           "the size of initial weights.");
+  line.add_choice(
+      "norm", o.norm, {{"batch", norm_kind::batch}, {"none", norm_kind::none}},
+      "batch: the network has batch norm. none: it has no norm, but biases in its "
+      "convolutions; this shows what batch norm hides, such as factors on activations and "
+      "the size of initial weights.");
   line.add("rounds", o.rounds, "The number of training rounds.");
   line.add("local-epochs", o.local_epochs,
            "How often a client goes through its images in a round.");
   line.add("batch", o.batch, "The number of images in a mini-batch.");
   line.add("lr", o.lr, "The learning rate of the first rounds.");
-  line.add("lr-schedule", w.schedule,
-           "How the learning rate changes: constant, step (see --decay-at), or cosine, which "
-           "lowers it to 0 along half a wave.");
-  line.add("decay-at", w.decay_at,
-           "After which shares of the rounds the step schedule multiplies the learning rate by "
-           "0.1; rolex stands for 0.32,0.6 [Rolex, Table 8].");
+  line.add_choice(
+      "lr-schedule", o.schedule, lr_schedules,
+      "How the learning rate changes: constant, step (see --decay-at), or cosine, which "
+      "lowers it to 0 along half a wave.");
+  line.add_as<std::string>(
+      "decay-at", joined(o.decay_at),
+      "After which shares of the rounds the step schedule multiplies the learning rate by "
+      "0.1; rolex stands for 0.32,0.6 [Rolex, Table 8].",
+      [&o](std::string& text) {
+        o.decay_at = parse_decay_at(text);
+        text = joined(o.decay_at);
+      });
   line.add("momentum", o.momentum, "The momentum of a client's SGD.");
   line.add("weight-decay", o.weight_decay, "The weight decay of a client's SGD.");
-  line.add("absent-logits", w.absent,
-           "How the loss treats the logits of labels that a client lacks: as zero, as "
-           "minus-infinity, which leaves them out of the softmax, or trained, like all others.");
+  line.add_choice(
+      "absent-logits", o.absent,
+      {{"zero", absent_classes::zero},
+       {"minus-infinity", absent_classes::minus_infinity},
+       {"trained", absent_classes::trained}},
+      "How the loss treats the logits of labels that a client lacks: as zero, as "
+      "minus-infinity, which leaves them out of the softmax, or trained, like all others.");
 }
 
-void add_server(command_line& line, options& o, words& w) {
+void add_server(command_line& line, options& o) {
   line.title("Server");
-  line.add("average", w.average,
-           "What the sum of the updates of a parameter is divided by: the weights of its holders, "
-           "those of the whole cohort, or by-method, which leaves it to the method.");
+  line.add_choice(
+      "average", o.divide_by,
+      {{"by-method", std::nullopt},
+       {"holders", subfed::divisor::holders},
+       {"cohort", subfed::divisor::cohort}},
+      "What the sum of the updates of a parameter is divided by: the weights of its holders, "
+      "those of the whole cohort, or by-method, which leaves it to the method.");
   line.add("server-step", o.server_step,
            "How far the server moves from its old parameters to the average; 1 is the whole way.");
-  line.add("weighting", w.weighting,
-           "What the weight of an update is proportional to: none, examples, kept-size, updates, "
-           "both (of the last two), or by-method, which leaves it to the method.");
-  line.add("weight-each", w.weight_each,
-           "Whether a client has one weight, or one for each element of its parameters: client "
-           "or element.");
-  line.add("server-optimizer", w.server,
-           "What the server does with the averaged change: none, which just adds it, sgd, "
-           "adagrad, adam or yogi.");
+  line.add_choice(
+      "weighting", o.weights,
+      {{"by-method", weight_rule::by_method},
+       {"none", weight_rule::none},
+       {"examples", weight_rule::examples},
+       {"kept-size", weight_rule::kept_size},
+       {"updates", weight_rule::updates},
+       {"both", weight_rule::both}},
+      "What the weight of an update is proportional to: none, examples, kept-size, updates, "
+      "both (of the last two), or by-method, which leaves it to the method.");
+  line.add_choice(
+      "weight-each", o.weights_by_element, {{"client", false}, {"element", true}},
+      "Whether a client has one weight, or one for each element of its parameters: client "
+      "or element.");
+  line.add_choice("server-optimizer", o.server,
+                  {{"none", server_rule::none},
+                   {"sgd", server_rule::sgd},
+                   {"adagrad", server_rule::adagrad},
+                   {"adam", server_rule::adam},
+                   {"yogi", server_rule::yogi}},
+                  "What the server does with the averaged change: none, which just adds it, sgd, "
+                  "adagrad, adam or yogi.");
   line.add("server-lr", o.server_lr,
            "The learning rate of the server's optimizer; 0 selects its default.");
   line.add("server-momentum", o.server_momentum,
            "The momentum of the server's sgd, and beta1 of its adam and yogi.");
 }
 
-void add_methods(command_line& line, options& o, words& w, double& overlap) {
+void add_methods(command_line& line, options& o) {
   line.title("Single methods");
   line.add("step", o.window_step, "FedRolex: by how many channels the window rolls per round.");
-  line.add("overlap", overlap,
-           "Instead of --step: the share of a window that the next one has in common with it.")
-      ->default_str("");
+  line.add_optional(
+      "overlap", o.overlap,
+      "Instead of --step: the share of a window that the next one has in common with it.");
   line.exclude("step", "overlap");
-  line.add("seed-policy", w.seeds,
-           "Federated Dropout: who draws new channels: client-and-round; client, which keeps "
-           "them for the whole run; pool:S, which keeps one of S sets; pool-per-round:S, which "
-           "picks one of S sets in each round; or shared:E, one set for all that changes every E "
-           "rounds.");
+  line.add_as<std::string>(
+      "seed-policy", "client-and-round",
+      "Federated Dropout: who draws new channels: client-and-round; client, which keeps "
+      "them for the whole run; pool:S, which keeps one of S sets; pool-per-round:S, which "
+      "picks one of S sets in each round; or shared:E, one set for all that changes every E "
+      "rounds.",
+      [&o](std::string& text) { o.seeds = parse_seed_policy(text); });
   line.add("untied-skips", o.untied_skips,
            "Federated Dropout: the two ends of an identity skip draw their channels separately, "
            "so that unrelated ones are added, as in released code for [Rolex].");
-  line.add("member-by", w.member_by,
-           "The ensemble: which member a client trains: round, one that it draws in each round; "
-           "client, one that it draws once for the run [Cheng, 4.1]; or number, the one given by "
-           "its number.");
+  using assignment = subfed::ensemble_members::assignment;
+  line.add_choice(
+      "member-by", o.member_by,
+      {{"round", assignment::per_round},
+       {"client", assignment::per_client},
+       {"number", assignment::by_number}},
+      "The ensemble: which member a client trains: round, one that it draws in each round; "
+      "client, one that it draws once for the run [Cheng, 4.1]; or number, the one given by "
+      "its number.");
   line.add("members", o.members,
            "The ensemble: the number of members; 0 means as many as the smallest capacity "
            "implies.");
-  line.add("widths", w.widths,
-           "FjORD: the widths that are trained, ascending, separated by commas; without it, the "
-           "capacities of the mix.");
+  line.add_as<std::string>(
+      "widths", "",
+      "FjORD: the widths that are trained, ascending, separated by commas; without it, the "
+      "capacities of the mix.",
+      [&o](std::string& text) {
+        const auto widths = text.empty() ? std::vector<std::string>() : pieces(text);
+        for (const std::string& width : widths) o.widths.push_back(parse_capacity(width));
+        text = joined(widths);
+      });
   line.add("distillation", o.distillation,
            "FjORD: narrow widths also learn from the widest that the client holds.");
   line.add("alpha", o.distilled.alpha,
@@ -219,10 +232,11 @@ void add_methods(command_line& line, options& o, words& w, double& overlap) {
            "FjORD: the temperature of the distillation's softmax.");
   line.add("flops-ratio", o.flops_ratio,
            "FedDrop and UniDrop: the share of the model's multiply-adds that a client performs.");
-  line.add("thresholds", w.thresholds,
-           "FedDrop and UniDrop: whether channels are drawn for each mini-batch, as in the "
-           "paper, or once in each round, so that clients are sent only what they keep: batch or "
-           "round.");
+  line.add_choice(
+      "thresholds", o.drop_by, {{"round", thresholds::round}, {"batch", thresholds::batch}},
+      "FedDrop and UniDrop: whether channels are drawn for each mini-batch, as in the "
+      "paper, or once in each round, so that clients are sent only what they keep: batch or "
+      "round.");
   line.add("proximal", o.proximal,
            "FedProx: mu, the weight of the distance to the server's model.");
 }
@@ -246,7 +260,8 @@ void add_run(command_line& line, options& o, std::string& file) {
            "The seed of everything random; results depend on it and on the options above, but "
            "not on --threads.");
   line.add("threads", o.threads, "How many clients are trained at a time.");
-  line.add("device", o.device, "Where clients are trained: cpu or cuda.");
+  line.add_choice("device", o.device, {{"cpu", "cpu"}, {"cuda", "cuda"}},
+                  "Where clients are trained: cpu or cuda.");
   line.add("data", o.data, "The folder with the four gzipped files of Fashion-MNIST.");
   line.add("out", o.out, "The folder for the CSV files and the picture.");
   line.add_typed_only(
@@ -293,38 +308,55 @@ std::string why_unread(std::string_view name, const options& o,
   }
   if (readers.empty()) return "";  // no option for single methods
   return fmt::format("it is for {}, and --method is {}", fmt::join(readers, ", "),
-                     fmt::join(o.methods, ","));
+                     joined(o.methods));
 }
 
 }  // namespace
+
+lr_schedule parse_lr_schedule(const std::string& name) {
+  return chosen("lr-schedule", name, lr_schedules);
+}
+
+std::vector<double> parse_decay_at(const std::string& text) {
+  if (text == "rolex") return {0.32, 0.6};  // 800 and 1500 of 2500 rounds
+  std::vector<double> out;
+  for (const std::string& piece : pieces(text)) {
+    if (piece.empty()) continue;
+    const auto at = number<double>(piece);
+    if (!at) throw failure(fmt::format("--decay-at: \"{}\" is not a number.", piece));
+    out.push_back(*at);
+  }
+  return out;
+}
 
 std::optional<options> parse_options(int argc, const char* const* argv,
                                      std::span<const method_name> known) {
   options o;
   o.cohort.seed = 1;
   o.threads = (std::max)(1u, std::thread::hardware_concurrency());
-  words w;
-  double dirichlet = 0, overlap = 0;
-  std::string file, footer = "The methods, with a star those that run unless --method is given:\n";
+  std::string file, by_default,
+      footer = "The methods, with a star those that run unless --method is given:\n";
   for (const method_name& m : known) {
-    if (m.by_default) w.methods += (w.methods.empty() ? "" : ",") + m.name;
+    if (m.by_default) by_default += (by_default.empty() ? "" : ",") + m.name;
     footer += fmt::format("  {} {:<27} {}\n", m.by_default ? '*' : ' ', m.name, m.about);
   }
 
   command_line line(footer);
   line.title("Methods");
-  line.add("method", w.methods,
-           "Which methods to run, separated by commas, in this order; see below.")
+  line.add_as<std::string>("method", by_default,
+                           "Which methods to run, separated by commas, in this order; see below.",
+                           [&](std::string& text) {
+                             o.methods = parse_methods(text, known);
+                             text = joined(o.methods);
+                           })
       ->default_str("");
-  add_clients(line, o, w, dirichlet);
-  add_training(line, o, w);
-  add_server(line, o, w);
-  add_methods(line, o, w, overlap);
+  add_clients(line, o);
+  add_training(line, o);
+  add_server(line, o);
+  add_methods(line, o);
   add_run(line, o, file);
   if (!line.parse(argc, argv, file)) return std::nullopt;
 
-  if (line.find("dirichlet").is_given()) o.dirichlet = dirichlet;
-  if (line.find("overlap").is_given()) o.overlap = overlap;
   if (o.resume && o.overwrite) throw failure("--resume and --overwrite cannot be used together.");
   if (!o.distillation) {
     const origin off = line.find("distillation").from;
@@ -337,7 +369,7 @@ std::optional<options> parse_options(int argc, const char* const* argv,
     }
     o.distilled = {};
   }
-  settle(o, w, known);
+  check_options(o);
 
   for (const field& f : line.fields()) {
     std::string why = why_out_of_force(f.name, o);

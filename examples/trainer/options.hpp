@@ -107,6 +107,12 @@ struct options {
 
 using common::parse_capacity;
 
+/// The value of --lr-schedule, and that of --decay-at: shares of the rounds.
+///
+/// Throws  failure that names the option.
+lr_schedule parse_lr_schedule(const std::string& name);
+std::vector<double> parse_decay_at(const std::string& text);
+
 /// A method as --help has it.
 struct method_name {
   std::string name;                       // on the command line, in tables and in file names

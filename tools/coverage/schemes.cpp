@@ -151,7 +151,7 @@ std::string scheme_help() {
          "            round=..\n"
          "  static    HeteroFL: round=..\n"
          "  block     a simple ensemble; capacities must divide the widths: advance=N\n"
-         "  mine      the lambda in examples/coverage/my_scheme.cpp\n";
+         "  mine      the lambda in tools/coverage/my_scheme.cpp\n";
 }
 
 }  // namespace coverage_tool
