@@ -81,7 +81,7 @@ class sets_reader {
 /// it. The draw_key does not travel with them, nor does the model.
 ///
 ///   "SFS1", a hash of the groups' names (8 bytes, the lowest first), the number of groups; for each
-///   group its extent, the number of runs, and for each run how far its first node is behind the end of
+///   group its extent, the number of runs, and for each run how distance its first node is behind the end of
 ///   the run before (or in front: 2 d or -2 d - 1), and its length less one. Numbers have seven bits a
 ///   byte, the lowest first, with the highest bit set in all bytes but the last.
 ///
@@ -146,12 +146,12 @@ inline submodel read_sets(const model& net, std::span<const std::byte> bytes,
     std::int64_t end = 0;
     for (std::uint64_t r = 0; r < count; ++r) {
       const std::uint64_t ahead = in.varint();
-      const auto far = static_cast<std::int64_t>(ahead >> 1);
+      const auto distance = static_cast<std::int64_t>(ahead >> 1);
       if (r != 0 && ahead == 0) in.refuse("a run goes on where the one before ends");
-      if ((ahead & 1) == 0 ? far >= extent - end : far >= end) {
+      if ((ahead & 1) == 0 ? distance >= extent - end : distance >= end) {
         in.refuse("a run of group '" + group.name + "' begins outside of it");
       }
-      const std::int64_t first = (ahead & 1) == 0 ? end + far : end - far - 1;
+      const std::int64_t first = (ahead & 1) == 0 ? end + distance : end - distance - 1;
       const std::int64_t more = in.size();
       if (more >= extent - first)
         in.refuse("a run of group '" + group.name + "' ends outside of it");
