@@ -81,7 +81,7 @@ class sets_reader {
 /// it. The draw_key does not travel with them, nor does the model.
 ///
 ///   "SFS1", a hash of the groups' names (8 bytes, the lowest first), the number of groups; for each
-///   group its extent, the number of runs, and for each run how distance its first node is behind the end of
+///   group its extent, the number of runs, and for each run how far its first node is behind the end of
 ///   the run before (or in front: 2 d or -2 d - 1), and its length less one. Numbers have seven bits a
 ///   byte, the lowest first, with the highest bit set in all bytes but the last.
 ///

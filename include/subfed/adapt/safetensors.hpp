@@ -335,6 +335,7 @@ class named_view {
     }
     bits_ = tensor.format().bits;
     view_.format = tensor.format();
+    view_.is_little = true;
     view_.extents = extents_;
     view_.strides = tensor.strides();
     for (std::int64_t& stride : view_.strides) stride *= tensor.size_bytes() != 0 ? bits_ / 8 : 0;

@@ -127,6 +127,7 @@ struct erased_view {
   element_format format = {};
   std::vector<std::int64_t> extents = {};
   std::vector<std::int64_t> strides = {};  // in bytes
+  bool is_little = false;                  // the bytes of a file, whatever the machine's order
 
   template <class T>
   explicit erased_view(const tensor_view<const T>& view)
@@ -151,17 +152,24 @@ struct erased_view {
   }
 
  private:
+  void copy(const std::byte* from, std::byte* to, std::size_t count, std::size_t bytes) const {
+    if (is_little) {
+      std::memcpy(to, from, count * bytes);
+    } else {
+      copy_elements(from, to, count, bytes);
+    }
+  }
   void copy_dimension(std::size_t r, const std::byte* from, std::byte*& to) const {
     const auto bytes = static_cast<std::size_t>(format.bits / 8);
     if (r == extents.size()) {
-      copy_elements(from, to, 1, bytes);
+      copy(from, to, 1, bytes);
       to += bytes;
       return;
     }
     const bool innermost = r + 1 == extents.size();
     if (innermost && strides[r] == static_cast<std::int64_t>(bytes)) {
       const auto count = static_cast<std::size_t>(extents[r]);
-      copy_elements(from, to, count, bytes);
+      copy(from, to, count, bytes);
       to += count * bytes;
       return;
     }
