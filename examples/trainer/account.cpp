@@ -114,13 +114,13 @@ json json_of(const open_losses& open) { return {open.sum, open.rounds}; }
 }  // namespace
 
 void account::count(const subfed::submodel& part, std::int64_t flops_of_image) {
-  ++turns;
+  ++trainings;
   parameters += part.size();
   flops += flops_of_image;
   by_all.record(part);
   if (part.size() == part.parent().size()) return;
   by_partial.record(part);
-  ++turns_of_parts;
+  ++trainings_of_parts;
 }
 
 void account::end_round(double loss) {
@@ -159,7 +159,7 @@ std::string text_of(const account& a) {
       {"history", history},
       {"losses since", json_of(a.since)},
       {"losses without last", a.since_without_last ? json_of(*a.since_without_last) : json()},
-      {"turns", {a.turns, a.turns_of_parts, a.parameters, a.flops}},
+      {"trainings", {a.trainings, a.trainings_of_parts, a.parameters, a.flops}},
       {"coverage", subfed::to_text(a.by_all)},
       {"coverage by parts", subfed::to_text(a.by_partial)},
       {"seconds",
@@ -169,7 +169,7 @@ std::string text_of(const account& a) {
 
 account read_account(const subfed::model& net, std::int64_t clients_each, const std::string& text) {
   const json in = parse_strictly<json>(text);
-  expect_keys(in, {"rounds", "loss", "history", "losses since", "losses without last", "turns",
+  expect_keys(in, {"rounds", "loss", "history", "losses since", "losses without last", "trainings",
                    "coverage", "coverage by parts", "seconds"});
   account out(net);
   out.rounds = whole(in["rounds"], "the number of rounds", 1, most_rounds);
@@ -182,18 +182,19 @@ account read_account(const subfed::model& net, std::int64_t clients_each, const 
     out.since_without_last = losses_of(open, "losses without last", out, out.history.size() - 1);
   }
 
-  const json& turns = list(in["turns"], "turns", 4);
-  out.turns = whole(turns[0], "the number of turns", 0, most);
-  require_same(out.turns, "the number of turns", out.rounds * clients_each);
-  out.turns_of_parts = whole(turns[1], "the number of turns with a part", 0, out.turns);
-  out.parameters = whole(turns[2], "the number of parameters", 0, most);
+  const json& trainings = list(in["trainings"], "trainings", 4);
+  out.trainings = whole(trainings[0], "the number of trainings", 0, most);
+  require_same(out.trainings, "the number of trainings", out.rounds * clients_each);
+  out.trainings_of_parts =
+      whole(trainings[1], "the number of trainings with a part", 0, out.trainings);
+  out.parameters = whole(trainings[2], "the number of parameters", 0, most);
   require(static_cast<double>(out.parameters) <=
-              static_cast<double>(out.turns) * static_cast<double>(net.size()),
-          "the number of parameters", turns[2].dump(), "at most the model's in each turn");
-  out.flops = whole(turns[3], "the number of operations", 0, most);
-  out.by_all = coverage_of(net, in["coverage"], "coverage", out.rounds, out.turns);
+              static_cast<double>(out.trainings) * static_cast<double>(net.size()),
+          "the number of parameters", trainings[2].dump(), "at most the model's in each training");
+  out.flops = whole(trainings[3], "the number of operations", 0, most);
+  out.by_all = coverage_of(net, in["coverage"], "coverage", out.rounds, out.trainings);
   out.by_partial = coverage_of(net, in["coverage by parts"], "coverage by parts", out.rounds,
-                               out.turns_of_parts);
+                               out.trainings_of_parts);
   const json& seconds = list(in["seconds"], "seconds", 4);
   out.seconds = {not_negative(seconds[0], "a time"), not_negative(seconds[1], "a time"),
                  not_negative(seconds[2], "a time"), not_negative(seconds[3], "a time")};

@@ -32,11 +32,11 @@ struct account {
   /// Where the last entry is there only because the run was to end with its round: `since` without
   /// that entry.
   std::optional<open_losses> since_without_last;
-  std::int64_t turns = 0, turns_of_parts = 0, parameters = 0, flops = 0;
+  std::int64_t trainings = 0, trainings_of_parts = 0, parameters = 0, flops = 0;
   subfed::coverage by_all, by_partial;
   seconds_spent seconds;
 
-  /// A turn of the current round; flops are those of an image.
+  /// A local training of the current round; flops are those of an image.
   void count(const subfed::submodel& part, std::int64_t flops_of_image);
   void end_round(double loss);
   /// An entry of the history. `every`: after how many rounds there is one.

@@ -184,17 +184,17 @@ holdings summarise(const subfed::coverage& seen, subfed::group_id drawn, bool an
 method_result result_of(const std::string& name, const account& a, const architecture& described) {
   method_result out;
   out.method = name;
-  out.is_bound = a.turns_of_parts == 0;
+  out.is_bound = a.trainings_of_parts == 0;
   out.history = a.history;
   out.server_parameters = described.net.size();
-  const auto turns = static_cast<double>(a.turns);
-  out.each.parameters = static_cast<double>(a.parameters) / turns;
+  const auto trainings = static_cast<double>(a.trainings);
+  out.each.parameters = static_cast<double>(a.parameters) / trainings;
   out.each.bytes = 2 * sizeof(float) * out.each.parameters;
-  out.each.flops = static_cast<double>(a.flops) / turns;
+  out.each.flops = static_cast<double>(a.flops) / trainings;
   out.rounds = a.rounds;
-  out.megabytes_per_round = out.each.bytes * turns / 1e6 / static_cast<double>(a.rounds);
+  out.megabytes_per_round = out.each.bytes * trainings / 1e6 / static_cast<double>(a.rounds);
   out.by_all = summarise(a.by_all, described.stream.back(), true);
-  out.by_partial = summarise(a.by_partial, described.stream.back(), a.turns_of_parts != 0);
+  out.by_partial = summarise(a.by_partial, described.stream.back(), a.trainings_of_parts != 0);
   out.drawn_group = described.net[described.stream.back()].name;
   out.seconds = a.seconds;
   return out;
@@ -241,7 +241,7 @@ method_result run(const named_method& which, const options& settings, const fede
   const auto evaluate_now = [&] {
     clock.lap(elsewhere);
     const evaluation on_test =
-        evaluate(central.judged(), all.train, all.test, all.clients, workers);
+        evaluate(central.evaluated_networks(), all.train, all.test, all.clients, workers);
     so_far.add(on_test, settings.eval_every);
     clock.lap(so_far.seconds.evaluating);
     return on_test;
@@ -270,31 +270,33 @@ method_result run(const named_method& which, const options& settings, const fede
     const auto cohort = cohorts.members(round);
 
     clock.lap(elsewhere);
-    std::vector<turn> turns = central.cut(cohort, all.clients, round);
+    std::vector<local_training> trainings = central.cut(cohort, all.clients, round);
     clock.lap(so_far.seconds.cutting);
 
-    // The longest turns first, so that no worker is left alone with one at the end.
-    std::vector<turn*> by_size;
-    for (turn& t : turns) by_size.push_back(&t);
+    // The largest networks first, so that no worker is left alone with one at the end.
+    std::vector<local_training*> by_size;
+    for (local_training& t : trainings) by_size.push_back(&t);
     std::stable_sort(by_size.begin(), by_size.end(),
-                     [](const turn* a, const turn* b) { return a->part.size() > b->part.size(); });
+                     [](const local_training* a, const local_training* b) {
+                       return a->part.size() > b->part.size();
+                     });
     workers.run(by_size.size(), [&](std::size_t i) {
       if (!asked_to_stop()) train(*by_size[i], all.train, plan);
     });
     clock.lap(so_far.seconds.training);
     if (asked_to_stop()) {
-      // The round counts for nothing: nobody but the turns has changed.
+      // The round counts for nothing: nothing but the networks that were sent has changed.
       if (settings.checkpoint_every > 0 && saved != so_far.rounds) save();
       throw interruption{which.name.name, so_far.rounds, settings.checkpoint_every > 0};
     }
 
-    central.average(turns);
+    central.average(trainings);
     clock.lap(so_far.seconds.averaging);
 
     double loss = 0;
-    for (const turn& t : turns) {
+    for (const local_training& t : trainings) {
       so_far.count(t.part, t.flops);
-      loss += t.loss / static_cast<double>(turns.size());
+      loss += t.loss / static_cast<double>(trainings.size());
     }
     so_far.end_round(loss);
     round_report news{so_far.rounds, loss, {}, false, {}};

@@ -53,7 +53,7 @@ void run_all(const options& settings) {
   check_no_earlier_run(settings, known);
   const at::Device device = find_device(settings.device);
   const data_split data = load_fashion_mnist(settings.data);
-  settle_process();
+  make_process_repeatable();
   const federation all{device, device_data(data.train, device), device_data(data.test, device),
                        partition(data.train.labels, {.seed = settings.seed(),
                                                      .clients = settings.cohort.clients,
@@ -62,7 +62,7 @@ void run_all(const options& settings) {
                                                      .by_class = settings.split_by_class,
                                                      .samples_each = settings.samples}),
                        checksum(data)};
-  pool workers(static_cast<std::size_t>(settings.threads), settle_thread);
+  pool workers(static_cast<std::size_t>(settings.threads), make_thread_repeatable);
   for (const named_method* m : methods) check(*m, settings, all, workers);
   prepare_folder(settings.out);
   lock.take(settings.out);

@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "architecture.hpp"
+#include "local_training.hpp"
 #include "options.hpp"
-#include "turn.hpp"
 
 namespace trainer {
 
@@ -39,9 +39,10 @@ class method {
   /// The scheme: nodes of one group that a client is sent.
   virtual subfed::index_set nodes(const subfed::draw_request& where) const = 0;
 
-  /// The client's side of a turn; called on several threads at once. By default masked cross entropy, and each convolution's result
-  /// times 1 / capacity, so that activations are as large as in the whole model. [HeteroFL]
-  virtual std::unique_ptr<client_side> client(const turn& own) const {
+  /// The client's side of a local training; called on several threads at once. By default masked
+  /// cross entropy, and each convolution's result times 1 / capacity, so that activations are as
+  /// large as in the whole model. [HeteroFL]
+  virtual std::unique_ptr<client_side> client(const local_training& own) const {
     return std::make_unique<masked_client>(settings_.absent, 1 / own.key.capacity.value());
   }
 
@@ -57,13 +58,13 @@ class method {
   virtual void start(const tensor_list& globals) const { static_cast<void>(globals); }
 
   /// Besides the average, which has been computed. `before`: the server's values when the round
-  /// began, on the CPU; the networks of the turns are where they were trained.
-  virtual void end_round(std::span<const turn> cohort, const tensor_list& before) {
+  /// began, on the CPU; the networks of the cohort are where they were trained.
+  virtual void end_round(std::span<const local_training> cohort, const tensor_list& before) {
     static_cast<void>(cohort), static_cast<void>(before);
   }
 
   /// The models whose outputs are averaged when the server's is evaluated.
-  virtual std::vector<subfed::submodel> judged() const {
+  virtual std::vector<subfed::submodel> evaluated_submodels() const {
     return {subfed::submodel::full(described_.net)};
   }
 

@@ -129,7 +129,7 @@ class label_mixture {
 
   /// Shares the proportions out among the labels that are left. The largest of them counts 1, so
   /// that there is always one to draw.
-  void settle(const std::vector<std::vector<std::int64_t>>& left) {
+  void renormalise(const std::vector<std::vector<std::int64_t>>& left) {
     double largest = -std::numeric_limits<double>::infinity();
     for (std::size_t k = 0; k < left.size(); ++k) {
       if (!left[k].empty()) largest = (std::max)(largest, scaled_logs_[k]);
@@ -228,7 +228,7 @@ void draw_samples(std::vector<client>& clients, std::span<const std::uint8_t> la
   for (const client& c : clients) {
     mixtures.emplace_back(*plan.dirichlet, subfed::random_stream(plan.seed, 0, c.number,
                                                                  "label proportions of a client"));
-    mixtures.back().settle(left);
+    mixtures.back().renormalise(left);
     streams.emplace_back(plan.seed, 0, c.number, "labels that a client draws");
   }
   auto samples_left = static_cast<std::int64_t>(labels.size());
@@ -238,7 +238,7 @@ void draw_samples(std::vector<client>& clients, std::span<const std::uint8_t> la
       clients[c].samples.push_back(left[label].back());
       left[label].pop_back();
       if (!left[label].empty()) continue;
-      for (label_mixture& mixture : mixtures) mixture.settle(left);
+      for (label_mixture& mixture : mixtures) mixture.renormalise(left);
     }
   }
   set_labels(clients, labels);

@@ -35,7 +35,7 @@ struct seconds_spent {
   double sum() const { return cutting + training + averaging + evaluating; }
 };
 
-/// Of one client in one round: the mean over all turns.
+/// Of one client in one round: the mean over all trainings.
 struct client_costs {
   double parameters = 0;
   double bytes = 0;  // down and up

@@ -94,17 +94,17 @@ subfed::draw_key server::key_of(std::uint64_t client, std::uint64_t round,
   return {.seed = settings_.seed(), .round = round, .client = client, .capacity = share};
 }
 
-std::vector<turn> server::cut(std::span<const subfed::cohort_member> cohort,
-                              const std::vector<client>& clients, std::uint64_t round) {
+std::vector<local_training> server::cut(std::span<const subfed::cohort_member> cohort,
+                                        const std::vector<client>& clients, std::uint64_t round) {
   const tensor_list globals = network_.tensors();
-  std::vector<turn> turns;
+  std::vector<local_training> trainings;
   for (const subfed::cohort_member& member : cohort) {
     const subfed::draw_key key = key_of(member.client, round, member.capacity);
-    turns.push_back({&clients[static_cast<std::size_t>(member.client)], key,
-                     subfed::draw(described_.net, scheme(), key)});
+    trainings.push_back({&clients[static_cast<std::size_t>(member.client)], key,
+                         subfed::draw(described_.net, scheme(), key)});
   }
-  workers_.run(turns.size(), [&](std::size_t i) {
-    turn& own = turns[i];
+  workers_.run(trainings.size(), [&](std::size_t i) {
+    local_training& own = trainings[i];
     own.network = std::make_shared<pre_resnet>(described_.channels(own.part), settings_.norm);
     own.side = method_->client(own);
     own.flops_of_part = described_.work.count(own.part);
@@ -113,22 +113,22 @@ std::vector<turn> server::cut(std::span<const subfed::cohort_member> cohort,
   if (cuda_) {
     std::vector<subfed::submodel> parts;
     std::vector<subfed::tensor_views<float>> locals;
-    for (const turn& t : turns) {
+    for (const local_training& t : trainings) {
       t.network->to(device_);
       parts.push_back(t.part);
       locals.push_back(subfed::cuda::device_views<float>(t.network->tensors()));
     }
     cuda_->slice(subfed::cuda::device_views<const float>(globals), parts, locals);
   }
-  return turns;
+  return trainings;
 }
 
-void server::average(std::span<turn> cohort) {
+void server::average(std::span<local_training> cohort) {
   const tensor_list before = copies(network_.tensors());
   if (step_) step_->begin(before);
 
   std::vector<subfed::submodel> parts;
-  for (const turn& t : cohort) {
+  for (const local_training& t : cohort) {
     const subfed::index_set labels(described_.net[described_.classes].extent, t.who->labels);
     const bool rows = method_->by_label_rows() && settings_.absent != absent_classes::trained;
     parts.push_back(rows ? t.part.restricted(described_.classes, labels) : t.part);
@@ -146,7 +146,7 @@ void server::average(std::span<turn> cohort) {
   method_->end_round(cohort, before);
 }
 
-double server::weight_of(const turn& own) {
+double server::weight_of(const local_training& own) {
   weight_rule rule = settings_.weights;
   if (rule == weight_rule::by_method) rule = method_->weights();
   if (rule == weight_rule::examples) return static_cast<double>(own.who->samples.size());
@@ -154,7 +154,7 @@ double server::weight_of(const turn& own) {
 }
 
 subfed::held_elements server::average_where_it_lies(std::span<const subfed::submodel> parts,
-                                                    std::span<turn> cohort) {
+                                                    std::span<local_training> cohort) {
   const subfed::average_options options{
       .divide_by = settings_.divide_by.value_or(method_->divide_by()),
       .step = settings_.server_step};
@@ -184,7 +184,7 @@ subfed::held_elements server::average_where_it_lies(std::span<const subfed::subm
 }
 
 subfed::held_elements server::average_by_element(std::span<const subfed::submodel> parts,
-                                                 std::span<turn> cohort) {
+                                                 std::span<local_training> cohort) {
   const subfed::weighting by = weighting_of(settings_.weights);
   subfed::element_weighted_average<float> mean(described_.net);
   for (std::size_t c = 0; c < cohort.size(); ++c) {
@@ -204,10 +204,10 @@ subfed::held_elements server::average_by_element(std::span<const subfed::submode
   return mean.held();
 }
 
-std::vector<std::shared_ptr<pre_resnet>> server::judged() const {
+std::vector<std::shared_ptr<pre_resnet>> server::evaluated_networks() const {
   const host_copy globals(network_.tensors());
   std::vector<std::shared_ptr<pre_resnet>> out;
-  for (const subfed::submodel& part : method_->judged()) {
+  for (const subfed::submodel& part : method_->evaluated_submodels()) {
     out.push_back(std::make_shared<pre_resnet>(described_.channels(part), settings_.norm));
     subfed::slice<float>(globals.tensors(), part, out.back()->tensors());
     out.back()->to(device_);

@@ -31,16 +31,16 @@ class server {
   /// Throws  subfed::error when the method cannot draw for one of the capacities.
   void check_draws() const;
 
-  /// Copies every client's part out of the model. The turns are in the order of the cohort.
-  std::vector<turn> cut(std::span<const subfed::cohort_member> cohort,
-                        const std::vector<client>& clients, std::uint64_t round);
+  /// Copies every client's part out of the model. The trainings are in the order of the cohort.
+  std::vector<local_training> cut(std::span<const subfed::cohort_member> cohort,
+                                  const std::vector<client>& clients, std::uint64_t round);
 
   /// Averages every parameter over the clients that hold it; of the output layer a client counts
   /// for the rows of its labels only. Then the server's optimiser, and what else the method does.
-  void average(std::span<turn> cohort);
+  void average(std::span<local_training> cohort);
 
   /// Networks whose outputs are averaged when the server's model is evaluated.
-  std::vector<std::shared_ptr<pre_resnet>> judged() const;
+  std::vector<std::shared_ptr<pre_resnet>> evaluated_networks() const;
 
   /// What a checkpoint needs. Tensors of a CPU are not copied: save it before the next round.
   void keep(checkpoint& in) const;
@@ -51,10 +51,10 @@ class server {
 
  private:
   subfed::held_elements average_where_it_lies(std::span<const subfed::submodel> parts,
-                                              std::span<turn> cohort);
+                                              std::span<local_training> cohort);
   subfed::held_elements average_by_element(std::span<const subfed::submodel> parts,
-                                           std::span<turn> cohort);
-  double weight_of(const turn& own);
+                                           std::span<local_training> cohort);
+  double weight_of(const local_training& own);
   void check_all_is_used(const checkpoint& from) const;
   subfed::draw_key key_of(std::uint64_t client, std::uint64_t round,
                           const subfed::capacity& own) const;

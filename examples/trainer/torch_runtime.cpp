@@ -24,7 +24,7 @@ at::Device find_device(const std::string& name) {
   return {at::kCUDA, 0};
 }
 
-void settle_process() {
+void make_process_repeatable() {
   at::globalContext().setDeterministicCuDNN(true);
   at::globalContext().setBenchmarkCuDNN(false);
   at::globalContext().setAllowTF32CuDNN(false);
@@ -33,10 +33,10 @@ void settle_process() {
   // run time because LibTorch may use any BLAS.
   using setter = void (*)(int);
   if (auto* set = reinterpret_cast<setter>(dlsym(RTLD_DEFAULT, "openblas_set_num_threads"))) set(1);
-  settle_thread();
+  make_thread_repeatable();
 }
 
-void settle_thread() { at::set_num_threads(1); }
+void make_thread_repeatable() { at::set_num_threads(1); }
 
 device_data::device_data(const dataset& set, at::Device device) {
   pixels_ = at::empty({set.count, 1, set.rows, set.columns}, at::kByte);

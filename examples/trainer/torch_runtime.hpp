@@ -16,11 +16,11 @@ namespace trainer {
 at::Device find_device(const std::string& name);
 
 /// Settings that make results repeatable; once, before the first tensor.
-void settle_process();
+void make_process_repeatable();
 
 /// One thread for each operator: the sums inside convolutions depend on the number of threads that
 /// share them, so clients run side by side instead. Called on every thread that computes.
-void settle_thread();
+void make_thread_repeatable();
 
 /// A data set as tensors on a device.
 class device_data {

@@ -28,13 +28,13 @@ class ensemble_method : public method {
     return subfed::ensemble_block{members_}(where);
   }
   /// A member is a whole model: nothing is scaled.
-  std::unique_ptr<client_side> client(const turn&) const override {
+  std::unique_ptr<client_side> client(const local_training&) const override {
     return std::make_unique<masked_client>(settings().absent, 1);
   }
   /// Weights between members are cleared; the others are as large as a model of a member's size has
   /// them, which has fewer inputs.
   void start(const tensor_list& globals) const override {
-    const std::vector<subfed::submodel> all = judged();
+    const std::vector<subfed::submodel> all = evaluated_submodels();
     subfed::clear_unheld<float>(described().net, all, globals);
     for (std::size_t t = 0; t < globals.size(); ++t) {
       const std::vector<std::int64_t> own = all.front().extents(subfed::tensor_id(t));
@@ -43,7 +43,7 @@ class ensemble_method : public method {
       globals[t].mul_(std::sqrt(inputs));
     }
   }
-  std::vector<subfed::submodel> judged() const override {
+  std::vector<subfed::submodel> evaluated_submodels() const override {
     std::vector<subfed::submodel> out;
     for (std::int64_t r = 0; r < members_.count; ++r) {
       const subfed::ensemble_block fixed{{members_.count}};

@@ -42,7 +42,7 @@ class dropping_client : public client_side {
                   const subfed::keep_probabilities& keep)
       : settings_(settings), described_(described), keep_(keep) {}
 
-  at::Tensor gradient(const turn& own, const batch& samples) override {
+  at::Tensor gradient(const local_training& own, const batch& samples) override {
     if (settings_.drop_by == thresholds::round) {
       return loss_of(*own.network, own.part, samples);  // what was sent is what is kept
     }
@@ -90,7 +90,7 @@ class unidrop_method : public method {
     if (settings().drop_by == thresholds::batch) return subfed::index_set::full(where.extent);
     return kept_nodes(keep_of(where.client), 0, where);
   }
-  std::unique_ptr<client_side> client(const turn& own) const override {
+  std::unique_ptr<client_side> client(const local_training& own) const override {
     return std::make_unique<dropping_client>(settings(), described(), keep_of(own.who->number));
   }
   /// The mean over all clients: one that dropped a channel left it as it was. [FedDrop, Alg. 1]
@@ -113,13 +113,13 @@ class feddrop_method : public unidrop_method {
  public:
   using unidrop_method::unidrop_method;
 
-  void end_round(std::span<const turn> cohort, const tensor_list& before) override {
+  void end_round(std::span<const local_training> cohort, const tensor_list& before) override {
     std::vector<subfed::trajectory<float>> updates;
     std::vector<host_copy> values;
-    for (const turn& t : cohort) values.emplace_back(t.network->tensors());
+    for (const local_training& t : cohort) values.emplace_back(t.network->tensors());
     std::vector<subfed::keep_probabilities> keep;
     for (std::size_t c = 0; c < cohort.size(); ++c) {
-      const turn& t = cohort[c];
+      const local_training& t = cohort[c];
       keep.push_back(keep_.try_emplace(t.who->number, constant()).first->second);
       updates.push_back(
           {t.part, values[c].tensors(), keep.back(), static_cast<double>(t.who->samples.size())});

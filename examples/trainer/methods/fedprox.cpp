@@ -14,8 +14,8 @@ class proximal_client : public masked_client {
   proximal_client(absent_classes rule, double scale, double mu)
       : masked_client(rule, scale), mu_(mu) {}
 
-  void begin(const turn& own) override { start_ = copies(own.network->tensors()); }
-  at::Tensor gradient(const turn& own, const batch& samples) override {
+  void begin(const local_training& own) override { start_ = copies(own.network->tensors()); }
+  at::Tensor gradient(const local_training& own, const batch& samples) override {
     const at::Tensor loss = masked_client::gradient(own, samples);
     const host_copy gradients(own.network->gradients());
     const host_copy weights(own.network->tensors());
@@ -34,7 +34,7 @@ class fedprox_method : public homogeneous_method {
  public:
   using homogeneous_method::homogeneous_method;
 
-  std::unique_ptr<client_side> client(const turn&) const override {
+  std::unique_ptr<client_side> client(const local_training&) const override {
     return std::make_unique<proximal_client>(settings().absent, 1, settings().proximal);
   }
 };

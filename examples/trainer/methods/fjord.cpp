@@ -17,7 +17,7 @@ class fjord_method : public method {
     widest.capacity = widths_.largest(where.capacity);
     return subfed::prefix::ordered()(widest);
   }
-  std::unique_ptr<client_side> client(const turn&) const override {
+  std::unique_ptr<client_side> client(const local_training&) const override {
     return std::make_unique<ordered_client>(settings(), described(), widths_);
   }
   weight_rule weights() const override { return weight_rule::examples; }

@@ -41,7 +41,7 @@ class ordered_client : public client_side {
                  const subfed::width_distribution& widths)
       : settings_(settings), described_(described), widths_(widths) {}
 
-  at::Tensor gradient(const turn& own, const batch& samples) override {
+  at::Tensor gradient(const local_training& own, const batch& samples) override {
     const subfed::submodel width = width_of_step(own, samples.step);
     const bool widest = width.size() == own.part.size();
     std::int64_t flops = widest || settings_.distillation ? own.flops_of_part : 0;
@@ -66,7 +66,7 @@ class ordered_client : public client_side {
 
  private:
   /// A submodel of what the client holds.
-  subfed::submodel width_of_step(const turn& own, std::uint64_t step) const {
+  subfed::submodel width_of_step(const local_training& own, std::uint64_t step) const {
     const subfed::ordered_dropout drawn{widths_, subfed::width_for::submodel, step};
     const auto first = [&](const subfed::draw_request& where) {
       subfed::draw_request whole = where;
@@ -78,7 +78,7 @@ class ordered_client : public client_side {
   }
 
   /// Multiply-adds of a width: as many nodes of the server's model cost as much.
-  std::int64_t flops_of(const turn& own, const subfed::submodel& width) const {
+  std::int64_t flops_of(const local_training& own, const subfed::submodel& width) const {
     const auto as_many = [&](const subfed::draw_request& where) {
       return subfed::index_set::prefix(where.extent,
                                        width.extent(described_.net.find_group(where.group)));

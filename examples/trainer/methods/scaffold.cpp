@@ -28,8 +28,8 @@ class scaffold_client : public masked_client {
   scaffold_client(absent_classes rule, double scale, tensor_list own, tensor_list server)
       : masked_client(rule, scale), own_(std::move(own)), server_(std::move(server)) {}
 
-  void begin(const turn& own) override { start_ = copies(own.network->tensors()); }
-  at::Tensor gradient(const turn& own, const batch& samples) override {
+  void begin(const local_training& own) override { start_ = copies(own.network->tensors()); }
+  at::Tensor gradient(const local_training& own, const batch& samples) override {
     const at::Tensor loss = masked_client::gradient(own, samples);
     const host_copy gradients(own.network->gradients());
     subfed::correct_gradients<float>(own.part.parent(), own_, server_, gradients.tensors());
@@ -37,7 +37,7 @@ class scaffold_client : public masked_client {
     return loss;
   }
   /// `distance` is K lr of the equation, or more with momentum.
-  void end(const turn& own, double distance) override {
+  void end(const local_training& own, double distance) override {
     change_ = zeros_like_parts(own.part);
     const host_copy trained(own.network->tensors());
     subfed::control_change<float>(own.part.parent(), start_, trained.tensors(), server_,
@@ -62,7 +62,7 @@ class scaffold_method : public homogeneous_method {
       : homogeneous_method(settings, net),
         server_(zeros_like_parts(subfed::submodel::full(net.net))) {}
 
-  std::unique_ptr<client_side> client(const turn& own) const override {
+  std::unique_ptr<client_side> client(const local_training& own) const override {
     tensor_list mine = zeros_like_parts(own.part), server = zeros_like_parts(own.part);
     subfed::slice<float>(server_, own.part, server);
     if (const auto at = clients_.find(own.who->number); at != clients_.end()) {
@@ -72,9 +72,9 @@ class scaffold_method : public homogeneous_method {
                                              std::move(mine), std::move(server));
   }
 
-  void end_round(std::span<const turn> cohort, const tensor_list&) override {
+  void end_round(std::span<const local_training> cohort, const tensor_list&) override {
     std::vector<subfed::update<float>> changes;
-    for (const turn& t : cohort) {
+    for (const local_training& t : cohort) {
       const auto& side = static_cast<const scaffold_client&>(*t.side);
       changes.push_back({t.part, side.change()});
       tensor_list& kept = clients_[t.who->number];

@@ -65,8 +65,8 @@ TEST_CASE("what has been counted is read as it was written") {
     CHECK(trainer::text_of(b) == trainer::text_of(a));
     CHECK(b.rounds == 5);
     CHECK(b.last_loss == 0.2);
-    CHECK(b.turns == 10);
-    CHECK(b.turns_of_parts == 5);
+    CHECK(b.trainings == 10);
+    CHECK(b.trainings_of_parts == 5);
     CHECK(b.parameters == 5 * (16 + 8));
     CHECK(b.flops == 5 * 18);
     CHECK(b.since_without_last.has_value() == (last == 5));
@@ -110,9 +110,9 @@ TEST_CASE("each number of a damaged checkpoint is refused by name") {
     CHECK(refused("/rounds", value) != "(no failure)");
     CHECK(refused("/history/0/0", value) != "(no failure)");
     CHECK(refused("/losses since/1", value) != "(no failure)");
-    for (const char* turns : {"/turns/0", "/turns/1"})
-      CHECK(refused(turns, value) != "(no failure)");
-    for (const char* whole : {"/history", "/losses since", "/turns", "/coverage",
+    for (const char* trainings : {"/trainings/0", "/trainings/1"})
+      CHECK(refused(trainings, value) != "(no failure)");
+    for (const char* whole : {"/history", "/losses since", "/trainings", "/coverage",
                               "/coverage by parts", "/seconds", "/history/1"}) {
       CHECK(refused(whole, value) != "(no failure)");
     }
@@ -123,10 +123,10 @@ TEST_CASE("each number of a damaged checkpoint is refused by name") {
   CHECK(refused("/rounds", 0).starts_with("the number of rounds is 0"));
   CHECK(refused("/rounds", 4).find("expected") != std::string::npos);
   for (const json& value : {json(-1), json(2.5), json("1"), json(), json(1e300)}) {
-    CHECK(refused("/turns/2", value).starts_with("the number of parameters is"));
-    CHECK(refused("/turns/3", value).starts_with("the number of operations is"));
+    CHECK(refused("/trainings/2", value).starts_with("the number of parameters is"));
+    CHECK(refused("/trainings/3", value).starts_with("the number of operations is"));
   }
-  CHECK(refused("/turns/2", 161).starts_with("the number of parameters is 161"));
+  CHECK(refused("/trainings/2", 161).starts_with("the number of parameters is 161"));
   for (const json& value : {json(-0.1), json(1.1), json(), json("1")}) {
     CHECK(refused("/history/0/1", value).starts_with("an accuracy is"));
     CHECK(refused("/history/0/3", value).starts_with("a local accuracy is"));

@@ -64,9 +64,9 @@ trainer::federation small_federation(const trainer::options& settings) {
 
 trainer::method_result run(const std::string& name, const trainer::options& settings,
                            std::size_t workers = 2) {
-  trainer::settle_process();
+  trainer::make_process_repeatable();
   const trainer::federation all = small_federation(settings);
-  trainer::pool pool(workers, trainer::settle_thread);
+  trainer::pool pool(workers, trainer::make_thread_repeatable);
   return trainer::run(trainer::find_method(name), settings, all, pool,
                       [](const trainer::round_report&) {});
 }
@@ -153,8 +153,8 @@ DOCTEST_TEST_CASE(
     trainer::options interrupted = settings;
     struct stop {};
     try {
-      trainer::settle_process();
-      trainer::pool pool(2, trainer::settle_thread);
+      trainer::make_process_repeatable();
+      trainer::pool pool(2, trainer::make_thread_repeatable);
       trainer::run(trainer::find_method(name), interrupted, small_federation(interrupted), pool,
                    [](const trainer::round_report& r) {
                      if (r.round == 4) throw stop{};
@@ -164,7 +164,7 @@ DOCTEST_TEST_CASE(
     }
     settings.resume = true;
     std::int64_t first_seen = 0, reports = 0;
-    trainer::pool pool(2, trainer::settle_thread);
+    trainer::pool pool(2, trainer::make_thread_repeatable);
     const auto resumed =
         trainer::run(trainer::find_method(name), settings, small_federation(settings), pool,
                      [&](const trainer::round_report& r) {
@@ -217,7 +217,7 @@ DOCTEST_TEST_CASE("a run that diverged can be gone on with too, and one of other
 
   trainer::federation other = small_federation(settings);
   other.data_checksum = "other";
-  trainer::pool pool(1, trainer::settle_thread);
+  trainer::pool pool(1, trainer::make_thread_repeatable);
   const auto& heterofl = trainer::find_method("heterofl");
   DOCTEST_CHECK(message_of([&] {
                   trainer::check(heterofl, settings, other, pool);
@@ -226,7 +226,7 @@ DOCTEST_TEST_CASE("a run that diverged can be gone on with too, and one of other
 
 DOCTEST_TEST_CASE("what a method cannot do is refused before anything is trained") {
   const trainer::federation all = small_federation(small_settings());
-  trainer::pool pool(1, trainer::settle_thread);
+  trainer::pool pool(1, trainer::make_thread_repeatable);
   const auto refused = [&](const char* name, const trainer::options& settings) {
     DOCTEST_CHECK_THROWS(trainer::check(trainer::find_method(name), settings, all, pool));
   };
@@ -411,7 +411,7 @@ DOCTEST_TEST_CASE("a run may get longer or shorter where its past stays the same
   stopped.checkpoint_every = 3;
   stopped.identity = identity(stopped);
   struct stop {};
-  trainer::pool pool(2, trainer::settle_thread);
+  trainer::pool pool(2, trainer::make_thread_repeatable);
   const auto& fedrolex = trainer::find_method("fedrolex");
   try {
     trainer::run(fedrolex, stopped, small_federation(stopped), pool,

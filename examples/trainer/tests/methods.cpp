@@ -25,14 +25,14 @@ namespace {
 struct small_run {
   trainer::options settings;
   std::vector<trainer::client> clients;
-  trainer::pool workers{2, trainer::settle_thread};
+  trainer::pool workers{2, trainer::make_thread_repeatable};
   std::unique_ptr<trainer::device_data> data;
   std::unique_ptr<trainer::server> central;
-  std::vector<trainer::turn> turns;
+  std::vector<trainer::local_training> trainings;
   trainer::training_plan plan{2, 4, 0.05, 0.9, 5e-4};
 
   small_run(const std::string& name, const trainer::options& given) : settings(given) {
-    trainer::settle_process();
+    trainer::make_process_repeatable();
     trainer::dataset images{120, 28, 28, {}, {}};
     subfed::random_stream noise(3, 0, 0, "images");
     for (int i = 0; i < 120; ++i) images.labels.push_back(std::uint8_t(i % 10));
@@ -50,9 +50,9 @@ struct small_run {
   trainer::tensor_list rounds(std::uint64_t count) {
     const subfed::cohort_model cohorts(settings.cohort);
     for (std::uint64_t r = 0; r < count; ++r) {
-      turns = central->cut(cohorts.members(r), clients, r);
-      for (trainer::turn& t : turns) trainer::train(t, *data, plan);
-      central->average(turns);
+      trainings = central->cut(cohorts.members(r), clients, r);
+      for (trainer::local_training& t : trainings) trainer::train(t, *data, plan);
+      central->average(trainings);
     }
     trainer::checkpoint kept;
     central->keep(kept);
@@ -146,8 +146,8 @@ DOCTEST_TEST_CASE("SCAFFOLD averages all rows of all clients alike, as it does t
   const auto values = run.rounds(1);
   for (std::size_t t = 0; t < values.size(); ++t) {
     at::Tensor mean = at::zeros_like(values[t]);
-    for (const trainer::turn& own : run.turns) mean += own.network->tensors()[t];
-    mean /= static_cast<double>(run.turns.size());
+    for (const trainer::local_training& own : run.trainings) mean += own.network->tensors()[t];
+    mean /= static_cast<double>(run.trainings.size());
     DOCTEST_CHECK(at::allclose(values[t], mean, 1e-5, 1e-6));
   }
 }
@@ -191,7 +191,7 @@ DOCTEST_TEST_CASE("the members of an ensemble begin as small models and never to
   settings.members = 4;
   small_run run("ensemble", settings);
   const auto start = run.rounds(0), values = run.rounds(4);
-  const auto networks = run.central->judged();
+  const auto networks = run.central->evaluated_networks();
   DOCTEST_CHECK(networks.size() == 4);
   // Channel i of a quarter of a tensor's channels may meet those of the same quarter alone.
   for (std::size_t t = 0; t < values.size(); ++t) {
@@ -228,7 +228,7 @@ DOCTEST_TEST_CASE("FedDrop's probabilities part, within the budget") {
   const subfed::flops_budget budget(subfed::expected_flops(described.net, described.work), 0.4);
   std::vector<subfed::keep_probabilities> last;
   bool parted = false;
-  for (const trainer::turn& t : run.turns) {
+  for (const trainer::local_training& t : run.trainings) {
     const at::Tensor p = state.at("keep." + std::to_string(t.who->number));
     last.emplace_back(described.net);
     last.back().assign({p.data_ptr<double>(), static_cast<std::size_t>(p.numel())});
@@ -250,9 +250,9 @@ DOCTEST_TEST_CASE("a client of an ensemble keeps its member where it is to") {
     run.rounds(1);
     const subfed::group_id group = run.central->described().stream[0];
     std::vector<subfed::index_set> first, later;
-    for (const trainer::turn& t : run.turns) first.push_back(t.part[group]);
+    for (const trainer::local_training& t : run.trainings) first.push_back(t.part[group]);
     run.rounds(4);  // rounds 0 .. 3 again; the last is 3
-    for (const trainer::turn& t : run.turns) later.push_back(t.part[group]);
+    for (const trainer::local_training& t : run.trainings) later.push_back(t.part[group]);
     const bool keeps = by != subfed::ensemble_members::assignment::per_round;
     DOCTEST_CHECK((first == later) == keeps);
     if (by != subfed::ensemble_members::assignment::by_number) continue;
@@ -281,7 +281,7 @@ DOCTEST_TEST_CASE("what a mini-batch drops is not trained by it") {
   small_run run("unidrop", settings);
   run.plan = {1, 64, 0.05, 0, 0};
   const auto before = run.rounds(0), after = run.rounds(1);
-  DOCTEST_CHECK(run.turns[0].part.size() == run.central->described().net.size());
+  DOCTEST_CHECK(run.trainings[0].part.size() == run.central->described().net.size());
   const at::Tensor moved = (after[0] - before[0]).abs().sum({1, 2, 3});
   const auto still = moved.eq(0).sum().item<std::int64_t>();
   DOCTEST_CHECK(still > 0);

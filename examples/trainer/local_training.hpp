@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// One client's turn in a round, and its side of a method.
+/// One client's local training in a round, and its side of a method.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace trainer {
 
-struct turn;
+struct local_training;
 
 /// A mini-batch.
 struct batch {
@@ -26,19 +26,20 @@ struct batch {
   std::uint64_t step = 0;  // of the client's steps in this round
 };
 
-/// What a client does in its turn besides SGD. Created for one turn; called on one worker thread.
+/// What a client does in its local training besides SGD. Created for one local training; called on
+/// one worker thread.
 class client_side {
  public:
   virtual ~client_side() = default;
 
-  /// Before the first step: the turn's network is as it was sent.
-  virtual void begin(const turn&) {}
-  /// Adds the gradient of a batch's loss to the gradients of the turn's network, which are 0, and
+  /// Before the first step: the network is as it was sent.
+  virtual void begin(const local_training&) {}
+  /// Adds the gradient of a batch's loss to the gradients of the network, which are 0, and
   /// returns the loss.
-  virtual at::Tensor gradient(const turn&, const batch&) = 0;
+  virtual at::Tensor gradient(const local_training&, const batch&) = 0;
   /// After the last step. `distance` is how far SGD goes in as many steps when the gradient is 1
   /// throughout: learning rate times steps, more with momentum.
-  virtual void end(const turn&, double distance) { static_cast<void>(distance); }
+  virtual void end(const local_training&, double distance) { static_cast<void>(distance); }
 
   /// Multiply-adds of the forward passes that the last gradient() made, of an image; empty where it
   /// was one pass of all that the client was sent.
@@ -51,7 +52,7 @@ class client_side {
   std::optional<std::int64_t> flops_;
 };
 
-struct turn {
+struct local_training {
   const client* who;
   subfed::draw_key key;  // seed, round, client, share of the server's model
   subfed::submodel part;
@@ -72,7 +73,7 @@ at::Tensor masked_loss(const at::Tensor& logits, const batch& samples, absent_cl
 class masked_client : public client_side {
  public:
   masked_client(absent_classes rule, double scale) : rule_(rule), scale_(scale) {}
-  at::Tensor gradient(const turn& own, const batch& samples) override;
+  at::Tensor gradient(const local_training& own, const batch& samples) override;
 
  private:
   absent_classes rule_;
@@ -89,9 +90,9 @@ struct training_plan {
 
 class device_data;
 
-/// Trains a turn's network in place with SGD and notes the mean loss over the batches.
+/// Trains the client's network in place with SGD and notes the mean loss over the batches.
 ///
-/// Numerics  The order of samples follows from the turn's key, whichever thread this runs on.
-void train(turn& own, const device_data& data, const training_plan& plan);
+/// Numerics  The order of samples follows from the key, whichever thread this runs on.
+void train(local_training& own, const device_data& data, const training_plan& plan);
 
 }  // namespace trainer

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "turn.hpp"
+#include "local_training.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -29,14 +29,14 @@ at::Tensor masked_loss(const at::Tensor& logits, const batch& samples, absent_cl
   return at::cross_entropy_loss(masked_logits(logits, samples, rule), samples.labels);
 }
 
-at::Tensor masked_client::gradient(const turn& own, const batch& samples) {
+at::Tensor masked_client::gradient(const local_training& own, const batch& samples) {
   const forward_pass pass{norm_mode::batch, nullptr, scale_};
   const at::Tensor loss = masked_loss(own.network->forward(samples.images, pass), samples, rule_);
   loss.backward();
   return loss.detach();
 }
 
-void train(turn& own, const device_data& data, const training_plan& plan) {
+void train(local_training& own, const device_data& data, const training_plan& plan) {
   const std::vector<at::Tensor> gradients = own.network->gradients();
   torch::optim::SGD optimiser(
       own.network->parameters(),
