@@ -151,14 +151,14 @@ void bind_schemes(py::module_& m) {
                ", extent=" + number(r.extent) + ")";
       });
 
-  const auto make_rolling = [](std::int64_t step, std::optional<double> overlap,
+  const auto make_rolling = [](std::int64_t step, std::optional<double> window_overlap,
                                const std::string& walk, const std::string& mode,
                                std::int64_t minimum, std::int64_t phase,
                                std::int64_t client_phase) {
     using subfed::direction;
     return rolling{
         step,
-        overlap,
+        window_overlap,
         one_of<direction>("the walk", walk,
                           {{"forward", direction::forward}, {"backward", direction::backward}}),
         to_rounding(mode),
@@ -172,22 +172,24 @@ void bind_schemes(py::module_& m) {
   scheme_class<rolling>(m, "Rolling",
                         "FedRolex's rolling window: nodes start .. start + L - 1, round the end, "
                         "start = round * step + phase.")
-      .def(py::init(make_rolling), "step"_a = 1, "overlap"_a = py::none(), "walk"_a = "forward",
-           "round_to"_a = "floor", "minimum"_a = 1, "phase"_a = 0, "client_phase"_a = 0)
+      .def(py::init(make_rolling), "step"_a = 1, "window_overlap"_a = py::none(),
+           "walk"_a = "forward", "round_to"_a = "floor", "minimum"_a = 1, "phase"_a = 0,
+           "client_phase"_a = 0)
       .def_static("paper", &rolling::paper, "Forward, floor.")
       .def_static("released", &rolling::released,
                   "As the code released with the paper: backward, ceil.")
       .def("__repr__",
            [walk_word](const rolling& r) {
              return "Rolling(step=" + number(r.step) +
-                    (r.overlap ? ", overlap=" + text_of(py::float_(*r.overlap)) : std::string()) +
+                    (r.window_overlap ? ", window_overlap=" + text_of(py::float_(*r.window_overlap))
+                                      : std::string()) +
                     ", walk='" + walk_word(r) + "', round_to='" + rounding_word(r.round_to) +
                     "', minimum=" + number(r.minimum) + ", phase=" + number(r.phase) +
                     ", client_phase=" + number(r.client_phase) + ")";
            })
       .def(py::pickle(
           [walk_word](const rolling& r) {
-            return py::make_tuple(r.step, r.overlap, walk_word(r), rounding_word(r.round_to),
+            return py::make_tuple(r.step, r.window_overlap, walk_word(r), rounding_word(r.round_to),
                                   r.minimum, r.phase, r.client_phase);
           },
           [make_rolling](const py::tuple& t) {
