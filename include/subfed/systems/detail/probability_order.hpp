@@ -56,16 +56,19 @@ struct probability_order {
 
   /// Moves the client at place `from` to the place `to`.
   void move(std::size_t from, std::size_t to) const noexcept {
-    const std::uint32_t moving = order[from];
-    for (; from > to; --from) {
-      pass(moving, order[from - 1]);
-      order[from] = order[from - 1];
+    // By pointers: GCC 12 warns of indices that could be too large for any span.
+    std::uint32_t* place = order.data() + from;
+    std::uint32_t* const last = order.data() + to;
+    const std::uint32_t moving = *place;
+    for (; place > last; --place) {
+      pass(moving, place[-1]);
+      *place = place[-1];
     }
-    for (; from < to; ++from) {
-      pass(order[from + 1], moving);
-      order[from] = order[from + 1];
+    for (; place < last; ++place) {
+      pass(place[1], moving);
+      *place = place[1];
     }
-    order[to] = moving;
+    *last = moving;
   }
 
  private:
