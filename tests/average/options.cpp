@@ -210,12 +210,12 @@ TEST_CASE(
       {first, {subfed::tensor_view<const double>(b, {1})}, 3}};
   for (const double old :
        {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
-    double at_once[] = {old, old};
-    double streamed[] = {old, old};
+    double in_one_pass[] = {old, old};
+    double one_by_one[] = {old, old};
     const average_options options{.divide_by = divisor::cohort};
-    support::at_once(net, updates, {{at_once, {2}}}, options);
-    support::streamed(net, updates, {{streamed, {2}}}, options);
-    for (const double* found : {at_once, streamed}) {
+    support::at_once(net, updates, {{in_one_pass, {2}}}, options);
+    support::streamed(net, updates, {{one_by_one, {2}}}, options);
+    for (const double* found : {in_one_pass, one_by_one}) {
       CHECK(found[0] == 7);
       CHECK_FALSE(std::isfinite(found[1]));  // the client that lacks it stands for the old value
     }

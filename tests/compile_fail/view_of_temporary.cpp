@@ -4,6 +4,7 @@
 // bad 2: (conversion|no viable|could not convert)
 // bad 3: (no matching|conversion|no viable|could not convert)
 #include <subfed/tensor_view.hpp>
+#include <subfed/tensor_views.hpp>
 
 #include <vector>
 

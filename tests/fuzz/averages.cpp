@@ -178,10 +178,13 @@ void check_element(T found, T before, const oracle::element& want, long double m
                      options.content == subfed::content::parameters;
   if (exact) return fuzz::expect(x == oracle::value_of(oracle::nearest<T>(want.value)));
   const long double size = std::fabs(want.value);
-  const long double old = std::fabs(oracle::value_of(before));
-  const long double off = epsilon<T>() * 0.51L * size + smallest<T>() +
-                          (clients + 8) * 0x1p-52L * (magnitude + old) *
-                              (1 + std::fabs(static_cast<long double>(options.step)));
+  // Of a finite mean an old value that is not finite was no part.
+  const long double was = oracle::value_of(before);
+  const long double old = std::isfinite(was) ? std::fabs(was) : 0;
+  const long double step = std::fabs(static_cast<long double>(options.step));
+  // Means are doubles, of which the smallest is 2^-1074.
+  const long double off = epsilon<T>() * 0.51L * size + smallest<T>() + 0x1p-1073L * step +
+                          (clients + 8) * 0x1p-52L * (magnitude + old) * (1 + step);
   if (!std::isfinite(x)) return fuzz::expect(size + off >= largest<T>());
   fuzz::expect(std::fabs(x - want.value) <= off || size + off >= largest<T>());
 }
