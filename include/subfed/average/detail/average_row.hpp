@@ -171,7 +171,7 @@ class average_row {
     }
     if (weight.is_zero()) return false;
     T& element = global_[row_global_ + i * inner().global_stride];
-    const double old = plain_ ? 0 : traits::load(element);
+    const double old = plain_ || !takes_old(terms_, weight.value()) ? 0 : traits::load(element);
     if (is_finite_double(odd) && is_finite_double(old)) {
       put(i, careful_value(terms_, sum, weight, old));
     } else if (terms_.does == pass::writes) {

@@ -62,6 +62,12 @@ inline double combined(const average_terms& terms, double sum, double weight, do
   return step == 1 ? average : old + rounded_product(step, average - old);
 }
 
+/// Whether the old value enters the new one.
+inline bool takes_old(const average_terms& terms, double weight) noexcept {
+  return terms.options.content == content::deltas || terms.options.step != 1 ||
+         (terms.options.divide_by == divisor::cohort && terms.cohort_weight != weight);
+}
+
 /// Whether combined() may lose what clients that do not hold a tiny element contribute to the sum.
 inline bool loses_old(const average_terms& terms, double weight, double old) noexcept {
   if (terms.options.divide_by != divisor::cohort || terms.options.content == content::deltas) {
