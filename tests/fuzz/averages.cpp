@@ -173,7 +173,13 @@ void check_element(T found, T before, const oracle::element& want, long double m
     return fuzz::expect(std::memcmp(&found, &before, sizeof found) == 0);
   }
   const long double x = oracle::value_of(found);
-  if (!std::isfinite(want.value)) return fuzz::expect(!std::isfinite(x));
+  if (!std::isfinite(want.value)) {
+    // The old value stands for absent clients, unless their weight is lost beside the others'.
+    const bool may_be_lost = drawn == numbers::any &&
+                             options.divide_by == subfed::divisor::cohort &&
+                             !std::isfinite(oracle::value_of(before));
+    return fuzz::expect(!std::isfinite(x) || may_be_lost);
+  }
   const bool exact = drawn == numbers::exact && options.step == 1 &&
                      options.content == subfed::content::parameters;
   if (exact) return fuzz::expect(x == oracle::value_of(oracle::nearest<T>(want.value)));
