@@ -130,7 +130,8 @@ class selective_average {
       detail::copy_plan<detail::direction::scatter, E, double> plan(model_);
       plan.add(sub, tensor_views<double>(views_), sent, weight);
       const detail::copy_call call = plan.finish();
-      copies<E, double, detail::accumulate> addition(call, plan.bytes());
+      using launch = copies<E, double, detail::accumulate>;
+      auto addition = subfed::detail::internals::make<launch>(call, plan.bytes());
       addition.upload(memory, stream);
       addition.launch(stream);
       holders_.add(sub, weight);
