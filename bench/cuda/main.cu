@@ -51,7 +51,7 @@ std::vector<std::vector<std::int64_t>> shapes_of(const subfed::submodel& sub) {
 }
 
 /// All tensors in one allocation, each at a multiple of 256 bytes.
-struct disjoint_block {
+struct block {
   explicit block(const std::vector<std::vector<std::int64_t>>& shapes) : memory(room(shapes)) {
     gpu::check(cudaMemset(memory.data(), 0, memory.size() * sizeof(float)));
     std::size_t at = 0;
