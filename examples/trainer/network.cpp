@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <array>
 #include <cmath>
 #include <subfed/philox.hpp>
 
@@ -67,7 +68,8 @@ struct pre_resnet::block : torch::nn::Module {
   }
   static std::shared_ptr<layer> convolution(std::int64_t out, std::int64_t in, std::int64_t side,
                                             norm_kind kind) {
-    const at::IntArrayRef shape{out, in, side, side};
+    // An IntArrayRef of a braced list would outlive its list.
+    const std::array<std::int64_t, 4> shape{out, in, side, side};
     return kind == norm_kind::batch ? std::make_shared<layer>(shape)
                                     : std::make_shared<layer>(shape, out);
   }
