@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <subfed/average/options.hpp>
 
+#include <oracle.hpp>
 #include <subfed/average/cohort.hpp>
 #include <subfed/average/selective.hpp>
 #include <support/average_properties.hpp>
@@ -8,6 +9,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -16,6 +18,7 @@ using subfed::average_report;
 using subfed::content;
 using subfed::divisor;
 using subfed::non_finite;
+using subfed::tensor_view;
 using support::message_of;
 
 namespace {
@@ -197,27 +200,64 @@ TEST_CASE("steps that are no finite number are refused") {
   }
 }
 
-TEST_CASE(
-    "divided by a cohort of which everyone holds an element, an old value that is no number goes") {
+TEST_CASE_TEMPLATE("an old value that is no number goes where all of the cohort hold it", T, float,
+                   double, subfed::half) {
   subfed::model net;
   net.tensor("x", {net.group("g", 2)});
   const subfed::submodel both(net, {subfed::index_set::full(2)});
   const subfed::submodel first(net, {subfed::index_set::prefix(2, 1)});
-  const double a[] = {4, 2};
-  const double b[] = {8};
-  const std::vector<subfed::update<double>> updates{
-      {both, {subfed::tensor_view<const double>(a, {2})}, 1},
-      {first, {subfed::tensor_view<const double>(b, {1})}, 3}};
-  for (const double old :
-       {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
-    double in_one_pass[] = {old, old};
-    double one_by_one[] = {old, old};
-    const average_options options{.divide_by = divisor::cohort};
-    support::at_once(net, updates, {{in_one_pass, {2}}}, options);
-    support::streamed(net, updates, {{one_by_one, {2}}}, options);
-    for (const double* found : {in_one_pass, one_by_one}) {
-      CHECK(found[0] == 7);
-      CHECK_FALSE(std::isfinite(found[1]));  // the client that lacks it stands for the old value
+  const T a[] = {T(4.f), T(2.f)};
+  const T b[] = {T(8.f)};
+  const std::vector<subfed::update<T>> updates{{both, {tensor_view<const T>(a, {2})}, 1},
+                                               {first, {tensor_view<const T>(b, {1})}, 3}};
+  const average_options options{.divide_by = divisor::cohort};
+  using views = subfed::tensor_views<T>;
+  const auto check = [](auto&& form) {
+    for (const float old :
+         {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+      T found[] = {T(old), T(old)};
+      form(views{tensor_view<T>(found, {2})});
+      CHECK(oracle::value_of(found[0]) == 7);
+      // The client that lacks the second element stands for its old value.
+      CHECK_FALSE(std::isfinite(oracle::value_of(found[1])));
     }
+  };
+  check([&](const views& to) { subfed::average_cohort<T>(net, updates, to, options); });
+  check([&](const views& to) {
+    subfed::selective_average<T> mean(net, options);
+    for (const auto& u : updates) mean.add(u.sub, u.tensors, u.weight);
+    mean.finish(to);
+  });
+  check([&](const views& to) {
+    subfed::selective_average<T> mean(net, options), other(net, options);
+    mean.add(updates[0].sub, updates[0].tensors, updates[0].weight);
+    other.add(updates[1].sub, updates[1].tensors, updates[1].weight);
+    mean.merge(other);
+    mean.finish(to);
+  });
+  check([&](const views& to) {
+    std::vector<subfed::update<void>> any;
+    for (const auto& u : updates) {
+      any.push_back({u.sub, {tensor_view<const void>(u.tensors[0])}, u.weight});
+    }
+    subfed::average_cohort<void>(net, any, {tensor_view<void>(to[0])}, options);
+  });
+}
+
+TEST_CASE("such an old value hides no result that is too large for its type") {
+  subfed::model net;
+  net.tensor("x", {net.group("g", 1)});
+  const subfed::submodel all = subfed::submodel::full(net);
+  // The sum leaves the range of double, the mean does not; half has neither.
+  const double large = 1.5e308;
+  const subfed::update<double> one{all, {tensor_view<const double>(&large, {1})}, 1};
+  const std::vector<subfed::update<double>> updates{one, one};
+  for (const float old : {1.f, std::numeric_limits<float>::infinity()}) {
+    subfed::half found(old);
+    const auto report = subfed::average_cohort<subfed::half, double>(
+        net, std::span(updates), {tensor_view<subfed::half>(&found, {1})},
+        {.divide_by = divisor::cohort});
+    CHECK(std::isinf(oracle::value_of(found)));
+    CHECK(report.overflowed == 1);
   }
 }

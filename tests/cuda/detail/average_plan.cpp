@@ -125,6 +125,19 @@ TEST_CASE("the -0 of a single holder stays") {
   for (const float value : global) CHECK(std::signbit(value));
 }
 
+TEST_CASE("an old value that is no number goes where no client of the cohort stands for it") {
+  subfed::model net;
+  net.tensor("x", {net.group("g", 1)});
+  const float a = 4;
+  const std::vector<subfed::update<float>> updates{
+      {subfed::submodel::full(net), {tensor_view<const float>(&a, {1})}, 3}};
+  float found = std::numeric_limits<float>::quiet_NaN();
+  std::int64_t wide = 0;
+  by_threads<float>(net, updates, {tensor_view<float>(&found, {1})},
+                    {.divide_by = subfed::divisor::cohort}, order::forwards, wide);
+  CHECK(found == 4);
+}
+
 TEST_CASE("wide packs give the same bits, and are used where all tensors are aligned") {
   using T = subfed::half;
   subfed::model net;
