@@ -4,6 +4,7 @@
 
 #include <subfed/adapt/byte_tensor.hpp>
 #include <subfed/adapt/detail/bytes.hpp>
+#include <subfed/adapt/detail/text_cursor.hpp>
 #include <subfed/detail/call_elements.hpp>
 #include <subfed/detail/element_format.hpp>
 #include <subfed/tensor_view.hpp>
@@ -25,9 +26,9 @@ inline constexpr std::string_view npy_magic = "\x93NUMPY";
 
 /// Reads the header of a .npy file, which is a Python dictionary:
 /// {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
-class npy_header {
+class npy_header : text_cursor {
  public:
-  explicit npy_header(std::string_view text) : text_(text) {
+  explicit npy_header(std::string_view text) : text_cursor(text, "npy: the header", " \n\t") {
     expect('{');
     bool seen[3] = {};
     while (!next_is('}')) {
@@ -67,23 +68,6 @@ class npy_header {
   }
   static void once(bool& seen, std::string_view key) {
     if (std::exchange(seen, true)) refuse("has the key " + quoted(key) + " twice");
-  }
-
-  void skip_space() {
-    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t')) {
-      ++at_;
-    }
-  }
-  bool next_is(char c) {
-    skip_space();
-    if (at_ == text_.size() || text_[at_] != c) return false;
-    ++at_;
-    return true;
-  }
-  void expect(char c) {
-    if (next_is(c)) return;
-    refuse("has " + (at_ == text_.size() ? std::string("its end") : quoted(text_.substr(at_, 1))) +
-           " where '" + c + "' is expected, at byte " + std::to_string(at_));
   }
 
   std::string_view string() {
@@ -168,9 +152,6 @@ class npy_header {
     }
     refuse("describes elements of the unknown type " + quoted(descr));
   }
-
-  std::string_view text_;
-  std::size_t at_ = 0;
 };
 
 /// The code of an element type in a .npy header; empty for bfloat16, which has none.

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <subfed/adapt/detail/bytes.hpp>
+#include <subfed/adapt/detail/text_cursor.hpp>
 #include <subfed/error.hpp>
 
 #include <cstddef>
@@ -65,10 +66,11 @@ inline void append_utf8(std::string& out, unsigned code) {
 
 /// Reads objects and arrays of a depth that the caller knows, strings, and whole numbers that are not
 /// negative. Everything else in JSON is refused, so nothing recurses.
-class json_reader {
+class json_reader : public text_cursor {
  public:
   /// `what` is the text in errors: "safetensors: the header".
-  json_reader(std::string_view text, std::string what) : text_(text), what_(std::move(what)) {}
+  json_reader(std::string_view text, std::string what)
+      : text_cursor(text, std::move(what), " \n\r\t") {}
 
   /// Calls read_value(key) for each key of an object; it must consume the value.
   template <class F>
@@ -133,33 +135,12 @@ class json_reader {
     }
   }
 
-  /// Throws  error: "subfed: safetensors: the header has a string without an end, at byte 7".
-  [[noreturn]] void refuse(const std::string& what) const {
-    fail("subfed: " + what_ + " has " + what + ", at byte " + std::to_string(at_));
-  }
-
   void end() {
     skip_space();
     if (at_ != text_.size()) refuse("something after its end");
   }
 
  private:
-  void skip_space() {
-    constexpr std::string_view space = " \n\r\t";
-    while (at_ < text_.size() && space.find(text_[at_]) != std::string_view::npos) ++at_;
-  }
-  bool next_is(char c) {
-    skip_space();
-    if (at_ == text_.size() || text_[at_] != c) return false;
-    ++at_;
-    return true;
-  }
-  void expect(char c) {
-    if (next_is(c)) return;
-    refuse((at_ == text_.size() ? std::string("its end") : quoted(text_.substr(at_, 1))) +
-           " where '" + c + "' is expected");
-  }
-
   /// What follows a backslash.
   void escape(std::string& out) {
     constexpr std::string_view codes = "\"\\/bfnrt";
@@ -198,10 +179,6 @@ class json_reader {
     }
     return code;
   }
-
-  std::string_view text_;
-  std::string what_;
-  std::size_t at_ = 0;
 };
 
 /// A string in JSON's notation.

@@ -7,6 +7,7 @@
 #include <subfed/systems/detail/client_units.hpp>
 #include <subfed/systems/detail/portable_log.hpp>
 #include <subfed/systems/detail/probability_order.hpp>
+#include <subfed/systems/detail/probability_pools.hpp>
 #include <subfed/systems/feddrop.hpp>
 #include <subfed/systems/feddrop_budget.hpp>
 #include <subfed/systems/trajectory_similarity.hpp>
@@ -88,8 +89,8 @@ class probability_descent {
       } else {
         part_ties(n, price);
       }
-      pool(at(n), price);
-      lay_out(at(n), &root_[n * units_]);
+      pools_.build(at(n), price);
+      pools_.lay_out(at(n), &root_[n * units_]);
     });
     return go(radius);
   }
@@ -114,8 +115,8 @@ class probability_descent {
       while (n < groups_[g].first || n >= groups_[g].first + groups_[g].count) ++g;
       const double* const price = &price_[g * units_];
       sweep(n, price, sweep_for::change);
-      pool(at(n), price);
-      lay_out(at(n), &root_[n * units_]);
+      pools_.build(at(n), price);
+      pools_.lay_out(at(n), &root_[n * units_]);
       for (std::size_t c = 0; c < units_; ++c) {
         double& own = q_[n * units_ + c];
         const double now = clamped(rounded_product(root_[n * units_ + c], k_));
@@ -126,8 +127,8 @@ class probability_descent {
     }
     if (gains.empty()) return false;
     each_node([&](std::size_t n, const double* price) {
-      pool(at(n), price);
-      lay_out(at(n), &root_[n * units_]);
+      pools_.build(at(n), price);
+      pools_.lay_out(at(n), &root_[n * units_]);
     });
     go(1);
     return true;
@@ -136,11 +137,6 @@ class probability_descent {
  private:
   struct node_range {
     std::size_t first, count;
-  };
-  /// Neighbours in an order with the same probability.
-  struct pool_of {
-    double gain, cost;
-    std::size_t count;
   };
   enum class sweep_for { gain, change };
 
@@ -355,36 +351,12 @@ class probability_descent {
     return least;
   }
 
-  /// The pools of a node's order, from the largest probability.
-  void pool(const probability_order& own, const double* price) {
-    pools_.clear();
-    for (const std::uint32_t i : own.order) {
-      pool_of now{own.a[i], price[i], 1};
-      while (!pools_.empty() && pools_.back().gain * now.cost <= now.gain * pools_.back().cost) {
-        now.gain += pools_.back().gain;
-        now.cost += pools_.back().cost;
-        now.count += pools_.back().count;
-        pools_.pop_back();
-      }
-      pools_.push_back(now);
-    }
-  }
-  static double root_of(const pool_of& p) {
-    return p.gain > 0 ? (std::min)(std::sqrt(p.gain / p.cost), 0x1p500) : 0;
-  }
-  void lay_out(const probability_order& own, double* root) const {
-    std::size_t k = 0;
-    for (const pool_of& p : pools_) {
-      const double r = root_of(p);
-      for (std::size_t x = 0; x < p.count; ++x) root[own.order[k++]] = r;
-    }
-  }
   /// The minimum of a node's term along its order.
   double value(const probability_order& own, const double* price) {
-    pool(own, price);
+    pools_.build(own, price);
     double sum = 0;
-    for (const pool_of& p : pools_) {
-      const double q = clamped(rounded_product(root_of(p), k_));
+    for (const auto& p : pools_) {
+      const double q = clamped(rounded_product(pools_.root_of(p), k_));
       sum += p.gain / q + p.cost / k_ * (q / k_);
     }
     return sum;
@@ -502,7 +474,7 @@ class probability_descent {
   double k_ = 1;
   bool started_ = false;
   // Scratch of one node.
-  std::vector<pool_of> pools_;
+  probability_pools pools_;
   std::vector<double> alone_, loss_;
   std::vector<std::uint32_t> members_, left_, grown_, place_;
 };
