@@ -73,7 +73,7 @@ bool is_standard(const field& f) {
 
 bool is_utf8(const std::string& text) {
   try {
-    static_cast<void>(json(text).dump());
+    static_cast<void>(ordered_json(text).dump());
     return true;
   } catch (const ordered_json::type_error&) {
     return false;
@@ -81,7 +81,7 @@ bool is_utf8(const std::string& text) {
 }
 
 void read_configuration(const std::filesystem::path& path, std::span<field> fields) {
-  const json values = parsed(path);
+  const ordered_json values = parsed(path);
   const auto find = [&](std::string_view name) {
     return std::find_if(fields.begin(), fields.end(),
                         [&](const field& f) { return f.name == name; });
@@ -115,7 +115,7 @@ void read_configuration(const std::filesystem::path& path, std::span<field> fiel
 
 std::string write_configuration(std::span<const field> fields, layout how,
                                 const std::function<bool(std::string_view)>& wanted) {
-  json out = ordered_json::object();
+  ordered_json out = ordered_json::object();
   for (const field& f : fields) {
     if (!wanted(f.name)) continue;
     std::visit([&](const auto* from) { out[f.name] = *from; }, f.variable);
