@@ -18,12 +18,12 @@ using support::message_of;
 
 namespace {
 
-struct golden_row {
+struct golden_block {
   std::uint64_t advance;
   draw_request where;
   std::string_view nodes;
 };
-constexpr golden_row golden[] = {
+constexpr golden_block golden_blocks[] = {
 #include <golden/block.inc>
 };
 
@@ -47,7 +47,7 @@ TEST_CASE("three members of an ensemble have a third of the nodes each") {
 }
 
 TEST_CASE("blocks agree with the golden values") {
-  for (const golden_row& row : golden) {
+  for (const golden_block& row : golden_blocks) {
     CAPTURE(row.advance);
     CAPTURE(row.where.round);
     CAPTURE(row.where.client);
