@@ -84,12 +84,13 @@ TEST_CASE("as many clients in a row as there are blocks hold every node once, in
 }
 
 TEST_CASE("blocks that do not divide the group are refused by the group's name") {
-  CHECK(message_of([] {
-          disjoint_block{}({.group = "hidden", .extent = 10, .capacity = third});
-        }) == "subfed: block: group 'hidden' has 10 nodes, which blocks of 3 do not divide");
+  CHECK(
+      message_of([] { disjoint_block{}({.group = "hidden", .extent = 10, .capacity = third}); }) ==
+      "subfed: disjoint_block: group 'hidden' has 10 nodes, which blocks of 3 do not divide");
   CHECK(message_of([] {
           disjoint_block{.minimum = 0}({.group = "hidden", .extent = 2, .capacity = third});
-        }) == "subfed: block: group 'hidden' has 2 nodes, which blocks of 0 do not divide");
+        }) ==
+        "subfed: disjoint_block: group 'hidden' has 2 nodes, which blocks of 0 do not divide");
 }
 
 TEST_CASE("blocks of groups beyond 2^32 nodes move on by what was asked for") {
