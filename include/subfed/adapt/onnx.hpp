@@ -118,7 +118,7 @@ class onnx_reader {
   std::size_t add(graph_value value) {
     const std::size_t number = out_.values.size();
     if (!value.name.empty() && !numbers_.emplace(value.name, number).second) {
-      fail("subfed: onnx: the file has the value " + quoted(value.name) + " twice");
+      fail("subfed: onnx: the file has the value " + detail::quoted(value.name) + " twice");
     }
     out_.values.push_back(std::move(value));
     return number;
@@ -151,8 +151,8 @@ class onnx_reader {
       if (o.name == name) return o.extent;
     }
     if (r == 0) return 1;
-    fail("subfed: onnx: the input " + quoted(declared.name) + " leaves the extent " + quoted(name) +
-         " open; give one to open_extents");
+    fail("subfed: onnx: the input " + quoted(declared.name) + " leaves the extent " +
+         detail::quoted(name) + " open; give one to open_extents");
   }
 
   void add_node(wire_reader from) {
