@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -174,10 +175,14 @@ class axis_space {
   }
 
   axis product_of_leaves(const axis& outer, const axis& inner) {
+    if (outer.size() == 1 && outer[0].empty()) return inner;
     if (inner.size() == 1) {
       axis out = outer;
       for (factor_product& p : out) p.insert(p.end(), inner[0].begin(), inner[0].end());
       return out;
+    }
+    if (std::all_of(inner.begin(), inner.end(), [&](const auto& p) { return is_whole(p); })) {
+      return product_of_leaves(outer, leaves_of(one_whole(inner)));
     }
     // Copies of a concatenation are one after the other, so that their number stays.
     std::size_t parts = 0;
@@ -203,6 +208,20 @@ class axis_space {
     }
     return out;
   }
+  /// A whole axis of several parts as one factor, the same one each time.
+  std::size_t one_whole(const axis& a) {
+    const auto known = whole_axes_.find(a);
+    if (known != whole_axes_.end()) return known->second;
+    std::size_t why = none;
+    for (const factor_product& p : a) {
+      if (!p.empty()) why = factors_[p[0]].reason;
+    }
+    if (why == none) why = reason("it is of single elements", whole_kind::positions);
+    const std::size_t made = add(extent(a));
+    factors_[made].reason = why;
+    whole_axes_.emplace(a, made);
+    return made;
+  }
   factor_product whole_copy(const axis& a, std::size_t why) {
     for (const factor_product& p : a) {
       for (const std::size_t f : p) make_whole_below(f, why);
@@ -226,8 +245,11 @@ class axis_space {
     }
   }
 
-  /// A leaf is from now on what the axis of leaves is.
+  /// A leaf is from now on what the axis of leaves is. Nothing is to be said of two that are whole.
   void define(std::size_t leaf, const axis& as) {
+    const bool all_whole =
+        std::all_of(as.begin(), as.end(), [&](const factor_product& p) { return is_whole(p); });
+    if (is_whole(leaf) && all_whole) return;
     for (const factor_product& p : as) {
       if (is_whole(leaf)) make_whole(p, factors_[leaf].reason);
       for (const std::size_t f : p) {
@@ -291,11 +313,14 @@ class axis_space {
 
   /// One step; whether something was done. Pre: neither is whole.
   bool unify_products(factor_product a, factor_product b) {
-    while (!a.empty() && !b.empty() && a.back() == b.back()) {
+    const auto are_joined = [&](std::size_t f, std::size_t g) {
+      return f == g || (is_whole(f) && is_whole(g) && extent(f) == extent(g));
+    };
+    while (!a.empty() && !b.empty() && are_joined(a.back(), b.back())) {
       a.pop_back();
       b.pop_back();
     }
-    while (!a.empty() && !b.empty() && a.front() == b.front()) {
+    while (!a.empty() && !b.empty() && are_joined(a.front(), b.front())) {
       a.erase(a.begin());
       b.erase(b.begin());
     }
@@ -337,6 +362,7 @@ class axis_space {
 
   std::vector<factor> factors_;
   std::vector<whole_reason> reasons_;
+  std::map<axis, std::size_t> whole_axes_;
 };
 
 }  // namespace subfed::inline v0::detail

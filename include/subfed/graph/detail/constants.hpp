@@ -39,6 +39,7 @@ class constant_evaluator {
     if (op == "Range") return range(out);
     if (op == "Cast") return cast(out);
     if (op == "Where") return where(out);
+    if (op == "Transpose") return transpose(out);
     if (op == "Identity" || op == "Squeeze" || op == "Unsqueeze" || op == "Reshape" ||
         op == "Flatten" || op == "Expand") {
       // The shape comes from the operator's own rule.
@@ -103,22 +104,73 @@ class constant_evaluator {
     out.is_integer = data.is_integer;
     return true;
   }
+  /// Elements at first + i[0] steps[0] + .., for all i below the extents.
+  static std::vector<double> strided(const std::vector<double>& from, std::int64_t first,
+                                     const std::vector<std::int64_t>& extents,
+                                     const std::vector<std::int64_t>& steps) {
+    std::vector<double> out;
+    std::int64_t count = 1;
+    for (const std::int64_t e : extents) count *= e;
+    for (std::int64_t i = 0; i < count; ++i) {
+      std::int64_t at = first, left = i;
+      for (std::size_t r = extents.size(); r-- > 0;) {
+        at += left % extents[r] * steps[r];
+        left /= extents[r];
+      }
+      out.push_back(from[static_cast<std::size_t>(at)]);
+    }
+    return out;
+  }
+  static std::vector<std::int64_t> row_major(const std::vector<std::int64_t>& extents) {
+    std::vector<std::int64_t> out(extents.size(), 1);
+    for (std::size_t r = extents.size(); r-- > 1;) out[r - 1] = out[r] * extents[r];
+    return out;
+  }
+  bool transpose(traced_value& out) {
+    const traced_value& data = w_.in(n_, 0);
+    const graph_attribute* order = n_.find("perm");
+    const auto steps = row_major(data.extents);
+    std::vector<std::int64_t> extents, turned;
+    for (std::size_t r = 0; r < data.rank(); ++r) {
+      std::size_t from = data.rank() - 1 - r;
+      if (order != nullptr) {
+        if (order->integers.size() != data.rank()) return false;
+        from = graph_walk::axis_of(order->integers[r], data.rank());
+        if (from == data.rank()) return false;
+      }
+      extents.push_back(data.extents[from]);
+      turned.push_back(steps[from]);
+    }
+    std::int64_t count = 1;
+    for (const std::int64_t e : extents) count *= e;
+    if (count != static_cast<std::int64_t>(data.elements.size())) return false;
+    out.elements = strided(data.elements, 0, extents, turned);
+    out.is_integer = data.is_integer;
+    return true;
+  }
   bool slice(traced_value& out) {
     const traced_value& data = w_.in(n_, 0);
     const auto starts = w_.integers(n_, "starts", 1), ends = w_.integers(n_, "ends", 2);
-    const auto steps = w_.integers(n_, "steps", 4);
-    if (!is_row(data) || !starts || !ends || starts->size() != 1 || ends->size() != 1 ||
-        (steps && *steps != std::vector<std::int64_t>{1})) {
+    const auto axes = w_.integers(n_, "axes", 3), steps = w_.integers(n_, "steps", 4);
+    if (!starts || !ends || ends->size() != starts->size() ||
+        (axes && axes->size() != starts->size()) || (steps && steps->size() != starts->size())) {
       return false;
     }
-    const auto n = static_cast<std::int64_t>(data.elements.size());
-    const auto bound = [&](std::int64_t at) {
-      return (std::min)((std::max)(at < 0 ? at + n : at, std::int64_t{0}), n);
-    };
-    for (std::int64_t i = bound((*starts)[0]); i < bound((*ends)[0]); ++i) {
-      out.elements.push_back(data.elements[static_cast<std::size_t>(i)]);
+    auto extents = data.extents;
+    auto strides = row_major(extents);
+    std::int64_t first = 0;
+    for (std::size_t i = 0; i < starts->size(); ++i) {
+      const std::size_t r =
+          graph_walk::axis_of(axes ? (*axes)[i] : static_cast<std::int64_t>(i), data.rank());
+      if (r == data.rank() || extents[r] != data.extents[r]) return false;
+      const std::int64_t step = steps ? (*steps)[i] : 1;
+      const auto range = sliced_range::of((*starts)[i], (*ends)[i], step, extents[r]);
+      if (!range) return false;
+      first += range->begin * strides[r];
+      strides[r] *= range->count > 1 ? step : 1;
+      extents[r] = range->count;
     }
-    out.extents = {static_cast<std::int64_t>(out.elements.size())};
+    out.elements = strided(data.elements, first, extents, strides);
     out.is_integer = data.is_integer;
     return true;
   }

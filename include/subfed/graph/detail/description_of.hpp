@@ -79,6 +79,10 @@ class description_maker {
     }
     make_notes(out);
     out.unknown = w_.unknown;
+    if (w_.following != 0) {
+      out.unknown.push_back(std::to_string(w_.following) + " operators after " +
+                            (w_.unknown.size() == 1 ? "it" : "them"));
+    }
     return out;
   }
 

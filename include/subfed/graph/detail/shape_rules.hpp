@@ -202,6 +202,7 @@ inline void split_rule(graph_walk& w, const graph_node& n) {
   for (std::size_t o = 0; o < sizes->size(); ++o) {
     std::vector<axis> out = axes;
     out[at] = w.space.slice(axes[at], end, end + (*sizes)[o]);
+    w.taken.push_back({n.inputs[0], at, end, out[at]});
     end += (*sizes)[o];
     w.set(n, o, std::move(out));
   }
@@ -211,22 +212,14 @@ inline void split_rule(graph_walk& w, const graph_node& n) {
 inline bool sliced(graph_walk& w, axis& a, std::int64_t begin, std::int64_t end,
                    std::int64_t step) {
   const std::int64_t extent = w.space.extent(a);
-  if (extent == 0 || step == 0) return false;
-  const std::int64_t most = step > 0 ? extent : extent - 1;
-  const auto bound = [&](std::int64_t at) {
-    if (at < 0) at += extent;
-    return (std::min)((std::max)(at, step > 0 ? std::int64_t{0} : std::int64_t{-1}), most);
-  };
-  begin = bound(begin);
-  // Far below 0, a bound of a negative step is "through the first".
-  end = step < 0 && end < -extent ? -1 : bound(end);
+  const auto range = sliced_range::of(begin, end, step, extent);
+  if (!range) return false;
+  const std::int64_t count = range->count;
+  begin = range->begin;
   if (step == 1) {
-    a = w.space.slice(a, begin, (std::max)(begin, end));
+    a = w.space.slice(a, begin, begin + count);
     return true;
   }
-  const std::int64_t distance = step > 0 ? end - begin : begin - end;
-  const std::int64_t stride = step > 0 ? step : (step < -extent ? extent : -step);
-  const std::int64_t count = distance <= 0 ? 0 : (distance - 1) / stride + 1;
   if (step > 0 && extent % step == 0 && begin < step && count == extent / step) {
     const axis outer = w.space.fresh(extent / step);
     const std::size_t why =
@@ -259,6 +252,9 @@ inline void slice_rule(graph_walk& w, const graph_node& n) {
     const std::size_t r = graph_walk::axis_of((*axes)[i], out.size());
     if (r == out.size() || !sliced(w, out[r], (*starts)[i], (*ends)[i], (*steps)[i])) {
       return w.opaque(n, "its bounds do not fit");
+    }
+    if ((*steps)[i] == 1 && (*starts)[i] >= 0) {
+      w.taken.push_back({n.inputs[0], r, (*starts)[i], out[r]});
     }
   }
   w.set(n, 0, std::move(out));

@@ -33,6 +33,30 @@ struct traced_value {
   std::size_t rank() const { return extents.size(); }
 };
 
+/// Which elements of an axis a Slice takes.
+struct sliced_range {
+  std::int64_t begin;
+  std::int64_t count;
+
+  /// Nothing for a step of 0 or an empty axis.
+  static std::optional<sliced_range> of(std::int64_t begin, std::int64_t end, std::int64_t step,
+                                        std::int64_t extent) {
+    if (extent == 0 || step == 0) return std::nullopt;
+    const std::int64_t least = step > 0 ? 0 : -1;
+    const std::int64_t most = step > 0 ? extent : extent - 1;
+    const auto bound = [&](std::int64_t at) {
+      // Far below 0, a bound of a negative step is "through the first".
+      if (at < 0) at = at < -extent ? least : at + extent;
+      return (std::min)(at, most);
+    };
+    begin = bound(begin);
+    end = bound(end);
+    const std::int64_t distance = step > 0 ? end - begin : begin - end;
+    const std::int64_t stride = step > 0 ? step : step < -extent ? extent : -step;
+    return sliced_range{begin, distance <= 0 ? 0 : (distance - 1) / stride + 1};
+  }
+};
+
 /// A tensor of the network's state.
 struct traced_parameter {
   std::string name;
@@ -45,6 +69,14 @@ struct traced_parameter {
 struct computed_over {
   axis nodes;
   std::string text;
+};
+
+/// Part of a value's axis, which operators take one by one.
+struct taken_part {
+  std::size_t value;
+  std::size_t dimension;
+  std::int64_t begin;
+  axis part;
 };
 
 class graph_walk {
@@ -63,7 +95,9 @@ class graph_walk {
   std::vector<traced_parameter> parameters;
   std::vector<std::string> labels;
   std::vector<computed_over> over;
+  std::vector<taken_part> taken;
   std::vector<std::string> unknown;  ///< operators that were not understood, a sentence each
+  std::size_t following = 0;         ///< operators that read values of unknown shape
   std::size_t image;                 ///< the quiet reason of heights, widths, kernels, times
 
   bool has(const graph_node& n, std::size_t input) const {
@@ -83,7 +117,7 @@ class graph_walk {
 
   /// What an operator reads and writes stays whole.
   void opaque(const graph_node& n, const std::string& why) {
-    std::string told = text(n) + ": " + why;
+    const std::string told = text(n) + ": " + why;
     const std::size_t because = space.reason("it meets " + told);
     std::string touched;
     for (const std::size_t i : n.inputs) {
@@ -93,18 +127,19 @@ class graph_walk {
       touched += (touched.empty() ? " (reads '" : ", '") + graph.values[i].name + "'";
     }
     unknown.push_back(told + (touched.empty() ? "" : touched + ")"));
-    for (const std::size_t o : n.outputs) {
-      if (o == network_graph::no_value) continue;
-      values[o] = {};
-      if (!graph.values[o].has_extents) continue;
-      values[o].is_known = true;
-      values[o].extents = graph.values[o].extents;
-      for (const std::int64_t e : values[o].extents) {
-        values[o].axes.push_back(space.fresh_whole(e, because));
-      }
-    }
+    make_outputs_whole(n, because);
   }
-
+  /// An operator reads what one that is not understood has made.
+  void after_opaque(const graph_node& n) {
+    ++following;
+    const std::size_t because =
+        space.reason("it meets " + text(n) + ", which reads a value whose shape is not known");
+    for (const std::size_t i : n.inputs) {
+      if (i == network_graph::no_value) continue;
+      for (const axis& a : values[i].axes) space.make_whole(a, because);
+    }
+    make_outputs_whole(n, because);
+  }
   /// The value that an operator computes.
   void set(const graph_node& n, std::size_t output, std::vector<axis> axes) {
     if (output >= n.outputs.size() || n.outputs[output] == network_graph::no_value) return;
@@ -207,6 +242,18 @@ class graph_walk {
   }
 
  private:
+  void make_outputs_whole(const graph_node& n, std::size_t because) {
+    for (const std::size_t o : n.outputs) {
+      if (o == network_graph::no_value) continue;
+      values[o] = {};
+      if (!graph.values[o].has_extents) continue;
+      values[o].is_known = true;
+      values[o].extents = graph.values[o].extents;
+      for (const std::int64_t e : values[o].extents) {
+        values[o].axes.push_back(space.fresh_whole(e, because));
+      }
+    }
+  }
   void begin(std::size_t v) {
     const graph_value& given = graph.values[v];
     if (given.kind == value_kind::computed) return;
