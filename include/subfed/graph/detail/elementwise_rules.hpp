@@ -71,6 +71,41 @@ inline void cumsum_rule(graph_walk& w, const graph_node& n) {
   unary_rule(w, n);
 }
 
+/// A triangle of the last two axes.
+inline void triangle_rule(graph_walk& w, const graph_node& n) {
+  const std::size_t rank = w.in(n, 0).rank();
+  if (rank < 2) return w.opaque(n, "its input is no matrix");
+  make_axis_whole(w, n, rank - 2, "it is an axis of the");
+  make_axis_whole(w, n, rank - 1, "it is an axis of the");
+  w.set(n, 0, w.in(n, 0).axes);
+}
+/// Each element is divided by the norm of those along the axis.
+inline void normalization_rule(graph_walk& w, const graph_node& n) {
+  const std::size_t rank = w.in(n, 0).rank();
+  const std::size_t at = graph_walk::axis_of(n.integer("axis", -1), rank);
+  if (at == rank) return w.opaque(n, "it has no such axis");
+  w.note(w.in(n, 0).axes[at], w.text(n));
+  unary_rule(w, n);
+}
+/// Each channel is divided by the norm of its neighbours.
+inline void neighbours_rule(graph_walk& w, const graph_node& n) {
+  if (w.in(n, 0).rank() < 2) return w.opaque(n, "its input has no channels");
+  make_axis_whole(w, n, 1, "its neighbours are counted by the");
+  unary_rule(w, n);
+}
+/// A new axis of truth values.
+inline void one_hot_rule(graph_walk& w, const graph_node& n) {
+  std::vector<axis> axes = w.in(n, 0).axes;
+  const auto depth = w.integers(n, "depth", 1);
+  const std::size_t at = graph_walk::axis_of(n.integer("axis", -1), axes.size() + 1);
+  if (!depth || depth->size() != 1 || (*depth)[0] < 1 || at > axes.size()) {
+    return w.opaque(n, "its depth is not a constant");
+  }
+  const std::size_t why = w.space.reason("its nodes are numbered by " + w.text(n));
+  axes.insert(axes.begin() + static_cast<std::ptrdiff_t>(at), w.space.fresh_whole((*depth)[0], why));
+  w.set(n, 0, std::move(axes));
+}
+
 /// Sums, means, extremes over axes.
 inline void reduce_rule(graph_walk& w, const graph_node& n) {
   const std::vector<axis> axes = w.in(n, 0).axes;
