@@ -69,6 +69,14 @@ TEST_CASE("axes: copies of a concatenation are one after the other") {
   CHECK(s.is_whole(copies));
   CHECK(leaf_text(s, s.product(parts, s.fresh(3))) == "4x3 | 6x3");
 }
+TEST_CASE("axes: copies of equal parts are a product, so that their number can be cut") {
+  axis_space s;
+  const axis heads = s.fresh(3), each = s.fresh(8), all = s.product(heads, each);
+  const axis first = s.slice(each, 0, 4), second = s.slice(each, 4, 8);
+  s.unify(first, second);
+  CHECK(leaf_text(s, all) == "3x2wx4");
+  CHECK_FALSE(s.is_whole(heads));
+}
 TEST_CASE("axes: slices that meet are the same nodes twice") {
   axis_space s;
   const axis a = s.fresh(8);

@@ -299,7 +299,7 @@ NETWORKS = {
     "regnet_y_400mf": (plain("regnet_y_400mf"), image, False),
     "mnasnet": (plain("mnasnet0_5"), image, False),
     "squeezenet": (plain("squeezenet1_0"), image, False),
-    "vgg11_bn": (plain("vgg11_bn"), image, False),
+    "vgg11_bn": (plain("vgg11_bn"), lambda: image(224), False),
     "convnext_tiny": (plain("convnext_tiny"), image, False),
     "vit_b_16": (plain("vit_b_16"), lambda: image(224), False),
     "swin_t": (plain("swin_t"), lambda: image(64), False),

@@ -45,7 +45,7 @@ class axis_space {
   /// An axis of one new factor.
   axis fresh(std::int64_t extent) {
     if (extent == 1) return {{}};
-    return {{add(extent)}};
+    return {{add_factor(extent)}};
   }
   axis fresh_whole(std::int64_t extent, std::size_t reason) {
     const axis out = fresh(extent);
@@ -61,14 +61,19 @@ class axis_space {
   std::int64_t extent(std::size_t of) const { return factors_[of].extent; }
   std::size_t size() const { return factors_.size(); }
 
+  /// largest_size where it is more.
   std::int64_t extent(const factor_product& product) const {
     std::int64_t n = 1;
-    for (const std::size_t f : product) n *= factors_[f].extent;
+    for (const std::size_t f : product) {
+      if (!multiply(n, factors_[f].extent)) return largest_size;
+    }
     return n;
   }
   std::int64_t extent(const axis& a) const {
     std::int64_t n = 0;
-    for (const factor_product& p : a) n += extent(p);
+    for (const factor_product& p : a) {
+      if (!add(n, extent(p))) return largest_size;
+    }
     return n;
   }
   bool is_whole(const factor_product& product) const {
@@ -152,7 +157,7 @@ class axis_space {
     std::size_t label = none;
   };
 
-  std::size_t add(std::int64_t extent) {
+  std::size_t add_factor(std::int64_t extent) {
     factors_.push_back({extent, factors_.size()});
     return factors_.size() - 1;
   }
@@ -190,6 +195,14 @@ class axis_space {
     if (is_all_whole(inner)) {
       return product_of_leaves(outer, leaves_of(one_whole(inner)));
     }
+    // Equal parts are copies: a product too.
+    if (std::count(inner.begin(), inner.end(), inner[0]) ==
+        static_cast<std::ptrdiff_t>(inner.size())) {
+      const axis copies = leaves_of(one_whole(axis(inner.size())));
+      if (copies.size() == 1) {
+        return product_of_leaves(outer, product_of_leaves(copies, {inner[0]}));
+      }
+    }
     // Copies of a concatenation are one after the other, so that their number stays.
     std::size_t parts = 0;
     for (const factor_product& p : outer) {
@@ -203,7 +216,9 @@ class axis_space {
       for (const axis* a : {&outer, &inner}) {
         for (const factor_product& p : *a) make_whole(p, why);
       }
-      return fresh_whole(extent(outer) * extent(inner), why);
+      std::int64_t all = extent(outer);
+      if (!multiply(all, extent(inner))) all = largest_size;
+      return fresh_whole(all, why);
     }
     axis out;
     for (const factor_product& p : outer) {
@@ -223,7 +238,7 @@ class axis_space {
       if (!p.empty()) why = factors_[p[0]].reason;
     }
     if (why == none) why = reason("it is of single elements", whole_kind::positions);
-    const std::size_t made = add(extent(a));
+    const std::size_t made = add_factor(extent(a));
     factors_[made].reason = why;
     whole_axes_.emplace(a, made);
     return made;

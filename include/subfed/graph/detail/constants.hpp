@@ -39,6 +39,7 @@ class constant_evaluator {
     if (op == "Range") return range(out);
     if (op == "Cast") return cast(out);
     if (op == "Where") return where(out);
+    if (op == "NonZero") return non_zero(out);
     if (op == "Transpose") return transpose(out);
     if (op == "Identity" || op == "Squeeze" || op == "Unsqueeze" || op == "Reshape" ||
         op == "Flatten" || op == "Expand") {
@@ -235,6 +236,16 @@ class constant_evaluator {
     if (out.extents.empty() && w_.in(n_, 1).rank() == 1) out.extents = {1};
     out.is_integer = w_.in(n_, 1).is_integer;
     return true;
+  }
+  /// The places of a row, as older exporters count.
+  bool non_zero(traced_value& out) {
+    const traced_value& data = w_.in(n_, 0);
+    if (!is_row(data)) return false;
+    for (std::size_t i = 0; i < data.elements.size(); ++i) {
+      if (data.elements[i] != 0) out.elements.push_back(static_cast<double>(i));
+    }
+    out.extents = {1, static_cast<std::int64_t>(out.elements.size())};
+    return out.is_integer = true;
   }
   bool reduce(traced_value& out) {
     const traced_value& data = w_.in(n_, 0);

@@ -147,7 +147,8 @@ class graph_walk {
     std::int64_t elements = 1;
     for (const axis& a : axes) {
       extents.push_back(space.extent(a));
-      if (!multiply(elements, (std::max)(extents.back(), std::int64_t{1}))) {
+      if (extents.back() == largest_size ||
+          !multiply(elements, (std::max)(extents.back(), std::int64_t{1}))) {
         return opaque(n, "it makes a value of more than 2^63 - 1 elements");
       }
     }
