@@ -4,7 +4,9 @@
 #include <common/failure.hpp>
 #include <common/files.hpp>
 
+#include <algorithm>
 #include <cstdio>
+#include <string>
 #include <subfed/adapt/model_file.hpp>
 #include <subfed/adapt/onnx.hpp>
 #include <subfed/describe.hpp>
@@ -41,7 +43,17 @@ std::string text_of(const subfed::derived_description& derived, const describe_o
     case emitted::text:
       break;
   }
-  return subfed::describe(derived);
+  std::string out = subfed::describe(derived);
+  const auto tensors = derived.net.tensors();
+  const auto renamed = std::count_if(tensors.begin(), tensors.end(), [](const auto& t) {
+    return t.name.find("::") != std::string::npos;
+  });
+  if (renamed != 0) {
+    out += "renamed by the exporter: " + std::to_string(renamed) +
+           " tensors; to keep names and shapes,\n  export with "
+           "training=torch.onnx.TrainingMode.TRAINING, do_constant_folding=False\n";
+  }
+  return out;
 }
 
 }  // namespace

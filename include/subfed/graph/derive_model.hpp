@@ -11,6 +11,7 @@
 #include <subfed/graph/network_graph.hpp>
 #include <subfed/model.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -41,23 +42,36 @@ inline derived_description derive_model(const network_graph& graph,
   return detail::description_maker(walk, options).make();
 }
 
+namespace detail {
+
+/// "a, b, c and 4 more"
+inline std::string first_few(const std::vector<std::string>& all) {
+  constexpr std::size_t most = 4;
+  std::string out;
+  for (std::size_t i = 0; i < (std::min)(most, all.size()); ++i)
+    out += (i == 0 ? "" : ", ") + all[i];
+  return all.size() > most ? out + " and " + std::to_string(all.size() - most) + " more" : out;
+}
+
+}  // namespace detail
+
 /// The description, what stays whole and why, and what else is to be known.
 inline std::string describe(const derived_description& derived) {
   std::string out = describe(derived.net);
-  const auto list = [&out](const std::vector<std::string>& lines, const char* one) {
-    if (lines.empty()) return;
-    out += one;
-    out += "\n";
+  const auto list = [&out](const std::vector<std::string>& lines, const char* title) {
+    if (!lines.empty()) out += std::string(title) + "\n";
     for (const std::string& line : lines) out += "  " + line + "\n";
   };
   std::vector<std::string> lines;
   for (const whole_nodes& w : derived.whole) {
-    lines.push_back(std::to_string(w.extent) + " nodes of " + w.where + ": " + w.reason);
+    lines.push_back(std::to_string(w.extent) + " nodes of " + detail::first_few(w.tensors) + ": " +
+                    w.reason);
   }
   list(lines, "not cut");
   lines.clear();
-  for (const group_note& n : derived.notes)
-    lines.push_back(derived.net[n.group].name + ": " + n.text);
+  for (const group_note& n : derived.notes) {
+    lines.push_back(derived.net[n.group].name + ": " + detail::first_few(n.operators));
+  }
   list(lines, "computed over the nodes that a client holds, so that cutting is not masking");
   list(derived.unknown, "not understood, so that what they touch is whole");
   list(derived.unused, "read by no operator");

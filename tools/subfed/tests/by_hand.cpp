@@ -26,5 +26,7 @@ int main(int count, char** words) {
     keep("resnet50", models::describe_resnet50().net);
     keep("char_lstm", models::describe_char_lstm().net);
     keep("transformer", models::describe_transformer().net);
+    keep("transformer.whole_heads",
+         models::describe_transformer({.cut = models::head_cut::whole}).net);
   });
 }

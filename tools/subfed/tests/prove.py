@@ -159,6 +159,15 @@ def groups_after(description, name, groups, nodes):
     return groups * kept // extent
 
 
+def heads_after(description, name, heads, nodes):
+    """How many heads there are: fewer, where whole heads are cut."""
+    part = description.dimensions[name][0][0]
+    extent = description.extents.get(part.get("group"))
+    if part.get("group") not in nodes or part.get("block", 1) == 1 or heads % extent != 0:
+        return heads
+    return heads // extent * len(nodes[part["group"]])
+
+
 def attention(self, query, key, value, **_):
     """torch.nn.MultiheadAttention with the scale of the whole network and heads of any width."""
     n, steps, _ = query.shape
@@ -193,7 +202,16 @@ def sub_network(net, description, nodes):
             module.hidden_size = module.weight_hh_l0.shape[1]
             module._flat_weights = [getattr(module, w) for w in module._flat_weights_names]
         elif isinstance(module, nn.MultiheadAttention):
+            module.num_heads = heads_after(
+                description, path + ".in_proj_weight", module.num_heads, nodes
+            )
             module.forward = types.MethodType(attention, module)
+        elif hasattr(module, "key_heads"):
+            for heads, layer in (("heads", "q_proj"), ("key_heads", "k_proj")):
+                layer = f"{path}.{layer}.weight".lstrip(".")
+                setattr(module, heads, heads_after(description, layer, getattr(module, heads), nodes))
+        elif isinstance(module, networks.Attention):
+            module.heads = heads_after(description, path + ".q_proj.weight", module.heads, nodes)
         elif hasattr(module, "hidden_dim"):  # of a vision transformer
             module.hidden_dim = module.class_token.shape[-1]
     return made
@@ -294,7 +312,8 @@ def prove(name, options):
             demand(away < 1e-9, f"cut to {share}, it is not the masked network: {away:.1e}")
 
     by_hand = ""
-    hand = pathlib.Path(options.by_hand or ".") / f"{name}.json"
+    whole_heads = ".whole_heads" if options.products == "outer" else ""
+    hand = pathlib.Path(options.by_hand or ".") / f"{name}{whole_heads}.json"
     if options.by_hand and hand.exists():
         tool("--check", str(hand))
         mine = Description(hand.read_text())

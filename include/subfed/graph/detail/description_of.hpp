@@ -31,18 +31,19 @@ struct derive_options {
 /// Nodes that are in every client's network, and why.
 struct whole_nodes {
   std::int64_t extent;
-  std::string where;  ///< the tensors
-  std::string reason;
+  std::vector<std::string> tensors;
+  std::string reason;  ///< "it reaches the output 'y'"
 };
+/// What is computed over the nodes of a group, so that a client's network computes over those that it holds.
 struct group_note {
   group_id group;
-  std::string text;
+  std::vector<std::string> operators;
 };
 
 struct derived_description {
   model net;
   std::vector<whole_nodes> whole{};
-  std::vector<group_note> notes{};     ///< norms and means over nodes that are cut
+  std::vector<group_note> notes{};     ///< norms, means and extremes over nodes that are cut
   std::vector<std::string> unknown{};  ///< operators that were not understood
   std::vector<std::string> unused{};   ///< tensors that no operator reads
 };
@@ -210,13 +211,12 @@ class description_maker {
         if (is_cut(f) || w_.space.reason_of(f).kind == whole_kind::positions) continue;
         if (whole_of_[f] == axis_space::none) {
           whole_of_[f] = out.whole.size();
-          out.whole.push_back({w_.space.extent(f), "", w_.space.reason_of(f).text});
+          out.whole.push_back({w_.space.extent(f), {}, w_.space.reason_of(f).text});
           last_told_.push_back(axis_space::none);
         }
         if (last_told_[whole_of_[f]] == p) continue;
         last_told_[whole_of_[f]] = p;
-        std::string& where = out.whole[whole_of_[f]].where;
-        where += (where.empty() ? "" : ", ") + w_.parameters[p].name;
+        out.whole[whole_of_[f]].tensors.push_back(w_.parameters[p].name);
       }
     }
   }
@@ -266,16 +266,8 @@ class description_maker {
         }
       }
     }
-    constexpr std::size_t most = 3;
     for (std::size_t g = 0; g < notes_.size(); ++g) {
-      if (notes_[g].empty()) continue;
-      std::string text;
-      for (std::size_t i = 0; i < (std::min)(most, notes_[g].size()); ++i) {
-        text += (i == 0 ? "" : ", ") + notes_[g][i];
-      }
-      if (notes_[g].size() > most)
-        text += ", and " + std::to_string(notes_[g].size() - most) + " more";
-      out.notes.push_back({group_id(g), std::move(text)});
+      if (!notes_[g].empty()) out.notes.push_back({group_id(g), std::move(notes_[g])});
     }
   }
 
