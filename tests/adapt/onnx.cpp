@@ -184,6 +184,9 @@ TEST_CASE("onnx: files that are none are refused with the place") {
                           "ab",
                           4));
         }) == "subfed: onnx: the file has a field of 5 bytes, of which 2 are there, at byte 2");
+  CHECK(message_of([] {
+          read_onnx(std::string("\x42\x02\x10\x0E\x3A\x04\x0A\x02\x0A\xFF", 10));
+        }) == "subfed: onnx: the file has a number without an end, at byte 10");
   CHECK(message_of([] { read_onnx(std::string(12, '\xFF')); }) ==
         "subfed: onnx: the file has a number of more than 64 bits, at byte 10");
   const std::string huge =

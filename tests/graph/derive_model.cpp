@@ -279,6 +279,23 @@ TEST_CASE("derive_model: norms of two layers are not tied, and equal values are 
   CHECK(net[net.find_tensor("bn2.weight")].role == subfed::role::parameter);
 }
 
+TEST_CASE("derive_model: halves of a chunk are cut alike or not at all") {
+  const auto network = [](bool adds_input) {
+    network_graph g;
+    const auto x = g.input("x", {1, 4});
+    const auto h = g.apply("Split", {linear(g, x, "a", 4, 8)}, {{"axis", {1}}}, 2);
+    const auto first = adds_input ? g.apply("Add", {h, x}) : h;
+    const auto one = linear(g, first, "b", 4, 2);
+    g.output(g.apply("Add", {one, linear(g, h + 1, "c", 4, 2)}));
+    return derive_model(g);
+  };
+  CHECK(form(network(false), "a.bias") == "([a | a.2],)");
+  const auto whole = network(true);
+  CHECK(cut_groups(whole) == 0);
+  CHECK(form(whole, "a.bias") == "(8,)");
+  CHECK(has(told(whole), "it is divided in equal parts, which could not be cut alike"));
+}
+
 TEST_CASE("derive_model: layers that begin with the same zeros are not tied") {
   network_graph g;
   const auto zeros = g.apply("ConstantOfShape", {g.integers({1, 1, 4})});

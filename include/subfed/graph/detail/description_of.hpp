@@ -81,7 +81,8 @@ class description_maker {
     make_notes(out);
     out.unknown = w_.unknown;
     if (w_.following != 0) {
-      out.unknown.push_back(std::to_string(w_.following) + " operators after " +
+      out.unknown.push_back(std::to_string(w_.following) +
+                            (w_.following == 1 ? " operator after " : " operators after ") +
                             (w_.unknown.size() == 1 ? "it" : "them"));
     }
     return out;

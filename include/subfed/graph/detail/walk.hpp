@@ -121,24 +121,18 @@ class graph_walk {
     const std::size_t because = space.reason("it meets " + told);
     std::string touched;
     for (const std::size_t i : n.inputs) {
-      if (i == network_graph::no_value) continue;
-      for (const axis& a : values[i].axes) space.make_whole(a, because);
-      if (graph.values[i].name.empty()) continue;
+      if (i == network_graph::no_value || graph.values[i].name.empty()) continue;
       touched += (touched.empty() ? " (reads '" : ", '") + graph.values[i].name + "'";
     }
     unknown.push_back(told + (touched.empty() ? "" : touched + ")"));
-    make_outputs_whole(n, because);
+    make_all_whole(n, because);
   }
   /// An operator reads what one that is not understood has made.
   void after_opaque(const graph_node& n) {
     ++following;
     const std::size_t because =
         space.reason("it meets " + text(n) + ", which reads a value whose shape is not known");
-    for (const std::size_t i : n.inputs) {
-      if (i == network_graph::no_value) continue;
-      for (const axis& a : values[i].axes) space.make_whole(a, because);
-    }
-    make_outputs_whole(n, because);
+    make_all_whole(n, because);
   }
   /// The value that an operator computes.
   void set(const graph_node& n, std::size_t output, std::vector<axis> axes) {
@@ -243,7 +237,11 @@ class graph_walk {
   }
 
  private:
-  void make_outputs_whole(const graph_node& n, std::size_t because) {
+  void make_all_whole(const graph_node& n, std::size_t because) {
+    for (const std::size_t i : n.inputs) {
+      if (i == network_graph::no_value) continue;
+      for (const axis& a : values[i].axes) space.make_whole(a, because);
+    }
     for (const std::size_t o : n.outputs) {
       if (o == network_graph::no_value) continue;
       values[o] = {};
