@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+/// subfed: one program, a subcommand a file.
+#include <CLI/CLI.hpp>
+#include <common/failure.hpp>
+#include <common/program.hpp>
+#include <common/text.hpp>
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <subfed/version.hpp>
+#include <vector>
+
+#include "describe.hpp"
+
+namespace tool {
+namespace {
+
+void add_describe(CLI::App& app, describe_options& o, std::vector<std::string>& extents) {
+  CLI::App* const command = app.add_subcommand("describe",
+                                               "Derives from a network's ONNX file which nodes of "
+                                               "its tensors are cut together, and says what "
+                                               "is not cut, and why.");
+  command->add_option("file", o.file, "The ONNX file.")->required();
+  command
+      ->add_option("--emit", o.emit,
+                   "text; cpp, a function that makes the description; json, a model file; dot, a "
+                   "picture of which tensors each group ties, for Graphviz.")
+      ->transform(CLI::CheckedTransformer(
+          std::vector<std::pair<std::string, emitted>>{{"text", emitted::text},
+                                                       {"c++", emitted::cpp},
+                                                       {"cpp", emitted::cpp},
+                                                       {"json", emitted::json},
+                                                       {"dot", emitted::dot}}));
+  command
+      ->add_option(
+          "--products", o.products,
+          "What is cut of a product, as of heads and their nodes: the factor of most nodes "
+          "(largest), whole heads and whole groups of a convolution (outer), or the same "
+          "nodes of each (inner).")
+      ->transform(CLI::CheckedTransformer(std::vector<std::pair<std::string, subfed::product_cut>>{
+          {"largest", subfed::product_cut::largest},
+          {"outer", subfed::product_cut::outer},
+          {"inner", subfed::product_cut::inner}}));
+  command->add_option("--extent", extents,
+                      "An extent that the file leaves open: batch=1, or x[2]=224 for an axis "
+                      "without a name. May be given several times.");
+  command->add_option("--check", o.check,
+                      "A model file that is compared with the network instead; the status is 2 "
+                      "where it is wrong.");
+  command->add_option("--name", o.name, "The function's name, for --emit c++.");
+  command->add_option("--out", o.out, "A file for the result.");
+}
+
+/// "batch=1"
+void read_extents(describe_options& o, const std::vector<std::string>& extents) {
+  for (const std::string& text : extents) {
+    const std::size_t at = text.rfind('=');
+    const auto extent =
+        at == std::string::npos ? std::nullopt : common::number<std::int64_t>(text.substr(at + 1));
+    if (!extent || *extent < 1) {
+      throw common::failure("--extent: \"" + text + "\" is not of the form batch=1.");
+    }
+    o.open_extents.emplace_back(text.substr(0, at), *extent);
+  }
+}
+
+int run(int argc, const char* const* argv) {
+  CLI::App app("Works on networks and their descriptions.", "subfed");
+  app.require_subcommand(1);
+  app.set_version_flag("--version", std::to_string(SUBFED_VERSION_MAJOR) + "." +
+                                        std::to_string(SUBFED_VERSION_MINOR) + "." +
+                                        std::to_string(SUBFED_VERSION_PATCH));
+  describe_options describing;
+  describing.name = "describe_network";
+  std::vector<std::string> extents;
+  add_describe(app, describing, extents);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& help) {
+    return app.exit(help);
+  } catch (const CLI::ParseError& error) {
+    throw common::failure(std::string(error.what()) + "; --help lists the options.");
+  }
+  read_extents(describing, extents);
+  return describe(describing);
+}
+
+}  // namespace
+}  // namespace tool
+
+int main(int argc, char** argv) {
+  return common::run_program("subfed", [&] { return tool::run(argc, argv); });
+}

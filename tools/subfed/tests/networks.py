@@ -1,0 +1,337 @@
+# SPDX-License-Identifier: MIT
+"""Networks as PyTorch modules, and their ONNX files with every tensor under its own name."""
+
+import copy
+import math
+import warnings
+
+import torch
+import torchvision
+from torch import nn
+
+models = torchvision.models
+
+
+class LeNet(nn.Module):
+    """examples/models/lenet.hpp, for Fashion-MNIST"""
+
+    def __init__(self):
+        super().__init__()
+        self.conv1 = nn.Conv2d(1, 32, 5, padding=2)
+        self.conv2 = nn.Conv2d(32, 64, 5, padding=2)
+        self.conv3 = nn.Conv2d(64, 64, 3)
+        self.fc1 = nn.Linear(64 * 2 * 2, 512)
+        self.fc2 = nn.Linear(512, 10)
+
+    def forward(self, x):
+        for conv in (self.conv1, self.conv2):
+            x = nn.functional.max_pool2d(torch.relu(conv(x)), 2)
+        x = nn.functional.avg_pool2d(torch.relu(self.conv3(x)), 2, 2)
+        return self.fc2(torch.relu(self.fc1(x.flatten(1))))
+
+
+class Vgg9(nn.Module):
+    """examples/models/vgg9.hpp"""
+
+    def __init__(self):
+        super().__init__()
+        widths = (3, 32, 64, 128, 128, 256, 256)
+        for i in range(6):
+            setattr(self, f"conv{i + 1}", nn.Conv2d(widths[i], widths[i + 1], 3, padding=1))
+        self.fc1 = nn.Linear(256, 512)
+        self.fc2 = nn.Linear(512, 512)
+        self.fc3 = nn.Linear(512, 10)
+
+    def forward(self, x):
+        for i in range(6):
+            x = torch.relu(getattr(self, f"conv{i + 1}")(x))
+            if i % 2 == 1:
+                x = nn.functional.max_pool2d(x, 2)
+        x = nn.functional.adaptive_avg_pool2d(x, 1).flatten(1)
+        return self.fc3(torch.relu(self.fc2(torch.relu(self.fc1(x)))))
+
+
+class PreBlock(nn.Module):
+    def __init__(self, inside, out, first):
+        super().__init__()
+        stride = 2 if first else 1
+        self.n1 = nn.BatchNorm2d(inside, track_running_stats=False)
+        self.conv1 = nn.Conv2d(inside, out, 3, stride, 1, bias=False)
+        self.n2 = nn.BatchNorm2d(out, track_running_stats=False)
+        self.conv2 = nn.Conv2d(out, out, 3, 1, 1, bias=False)
+        if first:
+            self.shortcut = nn.Conv2d(inside, out, 1, stride, bias=False)
+
+    def forward(self, x):
+        a = torch.relu(self.n1(x))
+        skip = self.shortcut(a) if hasattr(self, "shortcut") else x
+        return self.conv2(torch.relu(self.n2(self.conv1(a)))) + skip
+
+
+class PreResNet18(nn.Module):
+    """examples/models/pre_resnet18.hpp"""
+
+    def __init__(self):
+        super().__init__()
+        widths = (64, 128, 256, 512)
+        self.conv1 = nn.Conv2d(3, 64, 3, 1, 1, bias=False)
+        inside = 64
+        for s, width in enumerate(widths):
+            blocks = [PreBlock(inside, width, s > 0), PreBlock(width, width, False)]
+            setattr(self, f"layer{s + 1}", nn.Sequential(*blocks))
+            inside = width
+        self.n4 = nn.BatchNorm2d(512, track_running_stats=False)
+        self.linear = nn.Linear(512, 10)
+
+    def forward(self, x):
+        x = self.conv1(x)
+        for s in range(4):
+            x = getattr(self, f"layer{s + 1}")(x)
+        x = nn.functional.adaptive_avg_pool2d(torch.relu(self.n4(x)), 1)
+        return self.linear(x.flatten(1))
+
+
+class CharLstm(nn.Module):
+    """examples/models/char_lstm.hpp"""
+
+    def __init__(self):
+        super().__init__()
+        self.encoder = nn.Embedding(80, 8)
+        self.lstm = nn.LSTM(8, 256, batch_first=True)
+        self.decoder = nn.Linear(256, 80)
+
+    def forward(self, x):
+        return self.decoder(self.lstm(self.encoder(x))[0])
+
+
+class Attention(nn.Module):
+    """Heads are divided by the width of all heads together, so that sub-networks run."""
+
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.scale = 1 / math.sqrt(width // heads)
+        for name in ("q_proj", "k_proj", "v_proj", "o_proj"):
+            setattr(self, name, nn.Linear(width, width))
+
+    def forward(self, x):
+        def split(y):
+            return y.view(y.size(0), y.size(1), self.heads, -1).transpose(1, 2)
+
+        q, k, v = split(self.q_proj(x)), split(self.k_proj(x)), split(self.v_proj(x))
+        later = torch.ones(x.size(1), x.size(1), dtype=torch.bool).triu(1)
+        scores = torch.matmul(q, k.transpose(-2, -1)) * self.scale
+        shares = scores.masked_fill(later, -math.inf).softmax(-1)
+        return self.o_proj(torch.matmul(shares, v).transpose(1, 2).flatten(2))
+
+
+class TransformerLayer(nn.Module):
+    def __init__(self, width, heads, hidden):
+        super().__init__()
+        self.attention = Attention(width, heads)
+        self.norm1 = nn.LayerNorm(width)
+        self.linear1 = nn.Linear(width, hidden)
+        self.linear2 = nn.Linear(hidden, width)
+        self.norm2 = nn.LayerNorm(width)
+
+    def forward(self, x):
+        x = self.norm1(x + self.attention(x))
+        return self.norm2(x + self.linear2(torch.relu(self.linear1(x))))
+
+
+class Transformer(nn.Module):
+    """examples/models/transformer.hpp"""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(10001, 128)
+        self.positions = nn.Embedding(64, 128)
+        self.norm = nn.LayerNorm(128)
+        self.layers = nn.ModuleList(TransformerLayer(128, 8, 2048) for _ in range(3))
+        self.decoder1 = nn.Linear(128, 128)
+        self.decoder_norm = nn.LayerNorm(128)
+        self.decoder2 = nn.Linear(128, 10000)
+
+    def forward(self, words):
+        x = self.norm(self.embedding(words) + self.positions(torch.arange(words.size(1))))
+        for layer in self.layers:
+            x = layer(x)
+        return self.decoder2(self.decoder_norm(torch.relu(self.decoder1(x))))
+
+
+class UNet(nn.Module):
+    def __init__(self, width=8):
+        super().__init__()
+        self.down1 = nn.Conv2d(3, width, 3, padding=1)
+        self.down2 = nn.Conv2d(width, 2 * width, 3, padding=1)
+        self.middle = nn.Conv2d(2 * width, 4 * width, 3, padding=1)
+        self.norm = nn.GroupNorm(4, 4 * width)
+        self.up2 = nn.ConvTranspose2d(4 * width, 2 * width, 2, 2)
+        self.back2 = nn.Conv2d(4 * width, 2 * width, 3, padding=1)
+        self.back1 = nn.Conv2d(3 * width, width, 3, padding=1)
+        self.out = nn.Conv2d(width, 2, 1)
+
+    def forward(self, x):
+        a = torch.relu(self.down1(x))
+        b = torch.relu(self.down2(nn.functional.max_pool2d(a, 2)))
+        c = torch.relu(self.norm(self.middle(nn.functional.max_pool2d(b, 2))))
+        c = torch.relu(self.back2(torch.cat([self.up2(c), b], 1)))
+        c = nn.functional.interpolate(c, scale_factor=2, mode="nearest")
+        return self.out(torch.relu(self.back1(torch.cat([c, a], 1))))
+
+
+class BiGru(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoder = nn.Embedding(30, 6)
+        self.gru = nn.GRU(6, 10, num_layers=2, bidirectional=True, batch_first=True)
+        self.decoder = nn.Linear(20, 5)
+
+    def forward(self, x):
+        return self.decoder(self.gru(self.encoder(x))[0].mean(1))
+
+
+class RotaryGroupedQuery(nn.Module):
+    """Attention of today's language models: rotary positions, fewer key-value heads, gated layers,
+    RMS norms, the embedding's weight again at the end."""
+
+    def __init__(self, width=24, heads=4, key_heads=2, head_width=8, hidden=32):
+        super().__init__()
+        self.heads, self.key_heads, self.head_width = heads, key_heads, head_width
+        self.embedding = nn.Embedding(50, width)
+        self.norm1 = nn.Parameter(torch.ones(width))
+        self.norm2 = nn.Parameter(torch.ones(width))
+        self.q_proj = nn.Linear(width, heads * head_width, bias=False)
+        self.k_proj = nn.Linear(width, key_heads * head_width, bias=False)
+        self.v_proj = nn.Linear(width, key_heads * head_width, bias=False)
+        self.o_proj = nn.Linear(heads * head_width, width, bias=False)
+        self.gate_proj = nn.Linear(width, hidden, bias=False)
+        self.up_proj = nn.Linear(width, hidden, bias=False)
+        self.down_proj = nn.Linear(hidden, width, bias=False)
+
+    def rms(self, x, weight):
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * weight
+
+    def rotary(self, x):
+        half = x.size(-1) // 2
+        turned = torch.cat([-x[..., half:], x[..., :half]], -1)
+        angle = torch.arange(x.size(-2), dtype=x.dtype)[:, None] * torch.ones(1, 1, dtype=x.dtype)
+        return x * angle.cos() + turned * angle.sin()
+
+    def forward(self, words):
+        x = self.embedding(words)
+        a = self.rms(x, self.norm1)
+        n, steps = words.shape
+
+        def split(y, heads):
+            return y.view(n, steps, heads, -1).transpose(1, 2)
+
+        q = self.rotary(split(self.q_proj(a), self.heads))
+        k = self.rotary(split(self.k_proj(a), self.key_heads))
+        v = split(self.v_proj(a), self.key_heads)
+        times = self.heads // self.key_heads
+        k, v = (
+            y[:, :, None].expand(-1, -1, times, -1, -1).reshape(n, self.heads, steps, -1)
+            for y in (k, v)
+        )
+        shares = (q @ k.transpose(-1, -2) / math.sqrt(self.head_width)).softmax(-1)
+        x = x + self.o_proj((shares @ v).transpose(1, 2).reshape(n, steps, -1))
+        a = self.rms(x, self.norm2)
+        x = x + self.down_proj(nn.functional.silu(self.gate_proj(a)) * self.up_proj(a))
+        return nn.functional.linear(x, self.embedding.weight)
+
+
+def image(side=64, colours=3):
+    return torch.rand(2, colours, side, side)
+
+
+def words(count, steps=7):
+    return torch.randint(0, count, (2, steps))
+
+
+def small_vit():
+    return models.VisionTransformer(32, 8, 2, 4, 64, 96, num_classes=10)
+
+
+def small_swin():
+    swin = torchvision.models.swin_transformer.SwinTransformer
+    return swin([4, 4], 24, [2, 2], [3, 6], [4, 4], stochastic_depth_prob=0.0, num_classes=10)
+
+
+def small_convnext():
+    setting = torchvision.models.convnext.CNBlockConfig
+    net = models.ConvNeXt([setting(16, 32, 2), setting(32, None, 2)], 0.0, 0.5, num_classes=10)
+    return net
+
+
+def plain(name, **options):
+    return lambda: getattr(models, name)(weights=None, **options)
+
+
+# name: the module, its input, whether it is one of the few that every test run takes
+NETWORKS = {
+    "lenet": (LeNet, lambda: image(28, 1), True),
+    "vgg9": (Vgg9, lambda: image(32), True),
+    "pre_resnet18": (PreResNet18, lambda: image(32), True),
+    "char_lstm": (CharLstm, lambda: words(80), True),
+    "transformer": (Transformer, lambda: words(10000), True),
+    "resnet50": (plain("resnet50"), image, False),
+    "unet": (UNet, lambda: image(16), True),
+    "bi_gru": (BiGru, lambda: words(30), True),
+    "rotary": (RotaryGroupedQuery, lambda: words(50), True),
+    "small_vit": (small_vit, lambda: image(32), True),
+    "small_swin": (small_swin, lambda: image(32), True),
+    "small_convnext": (small_convnext, lambda: image(32), True),
+    "resnet18": (plain("resnet18"), image, True),
+    "mobilenet_v2": (plain("mobilenet_v2"), image, True),
+    "shufflenet_v2": (plain("shufflenet_v2_x0_5"), image, True),
+    "small_densenet": (lambda: models.DenseNet(8, (2, 2, 2), 16, num_classes=10), image, True),
+    "densenet121": (plain("densenet121"), image, False),
+    "googlenet": (plain("googlenet", init_weights=False, aux_logits=False), image, False),
+    "inception_v3": (
+        plain("inception_v3", init_weights=False, aux_logits=False),
+        lambda: image(96),
+        False,
+    ),
+    "resnext50": (plain("resnext50_32x4d"), image, False),
+    "mobilenet_v3": (plain("mobilenet_v3_small"), image, False),
+    "efficientnet_b0": (plain("efficientnet_b0"), image, False),
+    "regnet_y_400mf": (plain("regnet_y_400mf"), image, False),
+    "mnasnet": (plain("mnasnet0_5"), image, False),
+    "squeezenet": (plain("squeezenet1_0"), image, False),
+    "vgg11_bn": (plain("vgg11_bn"), lambda: image(224), False),
+    "convnext_tiny": (plain("convnext_tiny"), image, False),
+    "vit_b_16": (plain("vit_b_16"), lambda: image(224), False),
+    "swin_t": (plain("swin_t"), lambda: image(64), False),
+    "deeplab": (
+        lambda: models.segmentation.deeplabv3_resnet50(weights=None, weights_backbone=None),
+        image,
+        False,
+    ),
+}
+
+
+def make(name):
+    """The module in evaluation mode, and an input."""
+    make_module, make_input, _ = NETWORKS[name]
+    torch.manual_seed(7)
+    net = make_module()
+    for module in net.modules():
+        if isinstance(module, torchvision.ops.StochasticDepth):
+            module.p = 0.0  # a random number that does not export
+    return net.eval(), make_input()
+
+
+def export(net, x, file, opset=14):
+    """With every parameter and buffer under its own name. That runs the network in training mode,
+    which changes running statistics: a copy is exported."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.onnx.export(
+            copy.deepcopy(net).train(),
+            x,
+            file,
+            training=torch.onnx.TrainingMode.TRAINING,
+            do_constant_folding=False,
+            opset_version=opset,
+        )
