@@ -19,10 +19,9 @@ using subfed::basic_index_set;
 using subfed::index_set;
 using subfed::run;
 using support::message_of;
+using nodes_type = std::vector<std::int64_t>;
 
 namespace {
-
-using nodes_type = std::vector<std::int64_t>;
 
 template <class Index>
 concept can_index = requires {

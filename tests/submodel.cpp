@@ -50,10 +50,10 @@ std::vector<float> counted(std::int64_t n) {
 
 /// The columns that a submodel has of a tensor with one row, by slicing 0, 1, 2, ..
 nodes_type sliced_columns(const submodel& sub, subfed::tensor_id t) {
-  const auto shape = sub[t].global_extents();
-  const auto global = counted(support::elements_of(shape));
+  const auto extents = sub[t].global_extents();
+  const auto global = counted(support::elements_of(extents));
   std::vector<float> local(static_cast<std::size_t>(support::elements_of(sub.extents(t))));
-  subfed::slice(tensor_view<const float>(global.data(), shape), sub[t],
+  subfed::slice(tensor_view<const float>(global.data(), extents), sub[t],
                 tensor_view<float>(local.data(), sub.extents(t)));
   return {local.begin(), local.end()};
 }

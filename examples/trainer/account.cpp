@@ -19,7 +19,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::int64_t most_rounds = 10'000'000;  // the limit of --rounds
-constexpr std::int64_t most = std::int64_t{1} << 62;
+constexpr std::int64_t largest_count = std::int64_t{1} << 62;
 
 void require(bool holds, std::string_view what, const std::string& found,
              std::string_view expected) {
@@ -183,15 +183,15 @@ account read_account(const subfed::model& net, std::int64_t clients_each, const 
   }
 
   const json& trainings = list(in["trainings"], "trainings", 4);
-  out.trainings = whole(trainings[0], "the number of trainings", 0, most);
+  out.trainings = whole(trainings[0], "the number of trainings", 0, largest_count);
   require_same(out.trainings, "the number of trainings", out.rounds * clients_each);
   out.trainings_of_parts =
       whole(trainings[1], "the number of trainings with a part", 0, out.trainings);
-  out.parameters = whole(trainings[2], "the number of parameters", 0, most);
+  out.parameters = whole(trainings[2], "the number of parameters", 0, largest_count);
   require(static_cast<double>(out.parameters) <=
               static_cast<double>(out.trainings) * static_cast<double>(net.size()),
           "the number of parameters", trainings[2].dump(), "at most the model's in each training");
-  out.flops = whole(trainings[3], "the number of operations", 0, most);
+  out.flops = whole(trainings[3], "the number of operations", 0, largest_count);
   out.by_all = coverage_of(net, in["coverage"], "coverage", out.rounds, out.trainings);
   out.by_partial = coverage_of(net, in["coverage by parts"], "coverage by parts", out.rounds,
                                out.trainings_of_parts);

@@ -15,19 +15,19 @@
 namespace trainer {
 namespace {
 
-using json = nlohmann::ordered_json;
+using nlohmann::ordered_json;
 
-json parsed(const std::filesystem::path& path) {
+ordered_json parsed(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   std::string text;
   std::getline(file, text, '\0');  // all of it: JSON has no such byte
   if (!file.is_open() || file.bad()) {
     throw failure(fmt::format("The configuration {} cannot be read.", path.string()));
   }
-  json out;
+  ordered_json out;
   try {
-    out = parse_strictly<json>(text);
-  } catch (const json::exception& error) {
+    out = parse_strictly<ordered_json>(text);
+  } catch (const ordered_json::exception& error) {
     throw failure(fmt::format("{} is not JSON: {}.", path.string(), error.what()));
   } catch (const failure& error) {
     throw failure(fmt::format("{}: {}.", path.string(), error.what()));
@@ -45,7 +45,7 @@ std::string_view kind_of(const field& f) {
 }
 
 template <class T>
-bool fits(const json& value) {
+bool fits(const ordered_json& value) {
   if constexpr (std::is_same_v<T, bool>) {
     return value.is_boolean();
   } else if constexpr (std::is_same_v<T, std::string>) {
@@ -73,15 +73,15 @@ bool is_standard(const field& f) {
 
 bool is_utf8(const std::string& text) {
   try {
-    static_cast<void>(json(text).dump());
+    static_cast<void>(ordered_json(text).dump());
     return true;
-  } catch (const json::type_error&) {
+  } catch (const ordered_json::type_error&) {
     return false;
   }
 }
 
 void read_configuration(const std::filesystem::path& path, std::span<field> fields) {
-  const json values = parsed(path);
+  const ordered_json values = parsed(path);
   const auto find = [&](std::string_view name) {
     return std::find_if(fields.begin(), fields.end(),
                         [&](const field& f) { return f.name == name; });
@@ -91,7 +91,7 @@ void read_configuration(const std::filesystem::path& path, std::span<field> fiel
   };
   for (const auto& item : values.items()) {  // Clang 14 captures no structured binding
     const std::string& key = item.key();
-    const json& value = item.value();
+    const ordered_json& value = item.value();
     const auto at = find(key);
     if (at == fields.end()) {
       throw failure(fmt::format(
@@ -115,7 +115,7 @@ void read_configuration(const std::filesystem::path& path, std::span<field> fiel
 
 std::string write_configuration(std::span<const field> fields, layout how,
                                 const std::function<bool(std::string_view)>& wanted) {
-  json out = json::object();
+  ordered_json out = ordered_json::object();
   for (const field& f : fields) {
     if (!wanted(f.name)) continue;
     std::visit([&](const auto* from) { out[f.name] = *from; }, f.variable);

@@ -11,18 +11,18 @@ using subfed::model;
 using subfed::submodel;
 using subfed::whole_heads;
 using support::held;
-using support::layout;
 using support::layout_of;
 using support::message_of;
 using support::node_list;
+using support::tensor_lines;
 
 TEST_CASE("two heads of four: cut inside, the same nodes of each head, of queries, keys, values") {
   model net;
   const auto node = net.group("node", 4);
   const auto made =
       multihead_attention(net, "attn", {.width = 8, .inner = node.repeat(2), .heads = 2});
-  CHECK(layout_of(net) == layout{"attn.in_proj_weight (24, 8)", "attn.in_proj_bias (24,)",
-                                 "attn.out_proj.weight (8, 8)", "attn.out_proj.bias (8,)"});
+  CHECK(layout_of(net) == tensor_lines{"attn.in_proj_weight (24, 8)", "attn.in_proj_bias (24,)",
+                                       "attn.out_proj.weight (8, 8)", "attn.out_proj.bias (8,)"});
   const submodel prefix(net, {index_set(4, {0, 1})});
   CHECK(held(prefix, made.in_proj[0], 0) == node_list{0, 1, 4, 5, 8, 9, 12, 13, 16, 17, 20, 21});
   CHECK(held(prefix, made.out_proj.weight, 1) == node_list{0, 1, 4, 5});
@@ -48,9 +48,9 @@ TEST_CASE("keys and values of another width have weights of their own") {
   const auto node = net.group("node", 4);
   multihead_attention(
       net, "attn", {.width = node.repeat(2), .inner = node.repeat(2), .heads = 2, .key_width = 5});
-  CHECK(layout_of(net) == layout{"attn.q_proj_weight (8, 8)", "attn.k_proj_weight (8, 5)",
-                                 "attn.v_proj_weight (8, 8)", "attn.in_proj_bias (24,)",
-                                 "attn.out_proj.weight (8, 8)", "attn.out_proj.bias (8,)"});
+  CHECK(layout_of(net) == tensor_lines{"attn.q_proj_weight (8, 8)", "attn.k_proj_weight (8, 5)",
+                                       "attn.v_proj_weight (8, 8)", "attn.in_proj_bias (24,)",
+                                       "attn.out_proj.weight (8, 8)", "attn.out_proj.bias (8,)"});
 }
 
 TEST_CASE("heads that do not divide the width, or could be mixed, are errors with both tensors") {
@@ -81,10 +81,10 @@ TEST_CASE("separate layers for queries, keys and values, under any names") {
   const auto node = net.group("node", 4);
   const auto made =
       attention(net, "a", {.in = width, .out = width, .heads = inside_heads(node, 2)});
-  CHECK(layout_of(net) == layout{"a.q_proj.weight (8, 6)", "a.q_proj.bias (8,)",
-                                 "a.k_proj.weight (8, 6)", "a.k_proj.bias (8,)",
-                                 "a.v_proj.weight (8, 6)", "a.v_proj.bias (8,)",
-                                 "a.o_proj.weight (6, 8)", "a.o_proj.bias (6,)"});
+  CHECK(layout_of(net) == tensor_lines{"a.q_proj.weight (8, 6)", "a.q_proj.bias (8,)",
+                                       "a.k_proj.weight (8, 6)", "a.k_proj.bias (8,)",
+                                       "a.v_proj.weight (8, 6)", "a.v_proj.bias (8,)",
+                                       "a.o_proj.weight (6, 8)", "a.o_proj.bias (6,)"});
   const submodel part(net, {index_set(6, {5}), index_set(4, {3, 0})});
   CHECK(held(part, made.query.weight, 0) == node_list{3, 0, 7, 4});
   CHECK(held(part, made.output.weight, 1) == node_list{3, 0, 7, 4});
@@ -113,10 +113,11 @@ TEST_CASE("grouped queries: a key-value head is cut with all its query heads, or
   const auto inside =
       attention(net, "inside",
                 {.in = 5, .out = 5, .heads = inside_heads(node, 4, 2), .bias = subfed::bias::none});
-  CHECK(layout_of(net) == layout{"whole.q_proj.weight (12, 5)", "whole.k_proj.weight (6, 5)",
-                                 "whole.v_proj.weight (6, 5)", "whole.o_proj.weight (5, 12)",
-                                 "inside.q_proj.weight (12, 5)", "inside.k_proj.weight (6, 5)",
-                                 "inside.v_proj.weight (6, 5)", "inside.o_proj.weight (5, 12)"});
+  CHECK(layout_of(net) == tensor_lines{"whole.q_proj.weight (12, 5)", "whole.k_proj.weight (6, 5)",
+                                       "whole.v_proj.weight (6, 5)", "whole.o_proj.weight (5, 12)",
+                                       "inside.q_proj.weight (12, 5)",
+                                       "inside.k_proj.weight (6, 5)", "inside.v_proj.weight (6, 5)",
+                                       "inside.o_proj.weight (5, 12)"});
   const submodel part(net, {index_set(2, {1}), index_set(3, {2, 0})});
   CHECK(held(part, whole.query.weight, 0) == node_list{6, 7, 8, 9, 10, 11});
   CHECK(held(part, whole.key.weight, 0) == node_list{3, 4, 5});
@@ -153,8 +154,8 @@ TEST_CASE("fused rows: all queries, keys, values; or head by head") {
   const auto node = net.group("node", 3);
   const auto by_kind =
       fused_attention(net, "a", {.in = 5, .out = 5, .heads = whole_heads(net, heads, 3)});
-  CHECK(layout_of(net) == layout{"a.qkv.weight (18, 5)", "a.qkv.bias (18,)", "a.proj.weight (5, 6)",
-                                 "a.proj.bias (5,)"});
+  CHECK(layout_of(net) == tensor_lines{"a.qkv.weight (18, 5)", "a.qkv.bias (18,)",
+                                       "a.proj.weight (5, 6)", "a.proj.bias (5,)"});
   const auto by_head = fused_attention(
       net, "b",
       {.in = 5, .out = 5, .heads = whole_heads(net, heads, 3), .rows = fused_rows::by_head});

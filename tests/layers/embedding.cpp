@@ -15,8 +15,9 @@ TEST_CASE("an embedding has a row a word, positional tables a row a position") {
   embedding(net, "embedding", {.count = 10, .width = width});
   positions(net, "positions", {.positions = 6, .width = width});
   const auto vision = positions(net, "pos_embedding", {6, width, subfed::batch_dimension::leading});
-  CHECK(support::layout_of(net) ==
-        support::layout{"embedding.weight (10, 4)", "positions (6, 4)", "pos_embedding (1, 6, 4)"});
+  CHECK(support::layout_of(net) == support::tensor_lines{"embedding.weight (10, 4)",
+                                                         "positions (6, 4)",
+                                                         "pos_embedding (1, 6, 4)"});
   const submodel part(net, {index_set(4, {3, 1})});
   CHECK(part.extents(vision) == extents_type{1, 6, 2});
 }

@@ -8,16 +8,17 @@
 #include <vector>
 
 using subfed::model;
-using support::layout;
 using support::layout_of;
 using support::message_of;
+using support::tensor_lines;
 
 TEST_CASE("a linear layer has weight (out, in) and the bias that it is asked for") {
   model net;
   const auto hidden = net.group("hidden", 64);
   linear(net, "fc1", {.in = 784, .out = hidden});
   linear(net, "fc2", {.in = hidden, .out = 10, .bias = subfed::bias::none});
-  CHECK(layout_of(net) == layout{"fc1.weight (64, 784)", "fc1.bias (64,)", "fc2.weight (10, 64)"});
+  CHECK(layout_of(net) ==
+        tensor_lines{"fc1.weight (64, 784)", "fc1.bias (64,)", "fc2.weight (10, 64)"});
 }
 
 TEST_CASE("a linear layer as GPT-2 has it has weight (in, out)") {
@@ -25,7 +26,7 @@ TEST_CASE("a linear layer as GPT-2 has it has weight (in, out)") {
   const auto hidden = net.group("hidden", 64);
   const auto made =
       linear(net, "c_fc", {.in = 16, .out = hidden, .weight = subfed::linear_weight::in_out});
-  CHECK(layout_of(net) == layout{"c_fc.weight (16, 64)", "c_fc.bias (64,)"});
+  CHECK(layout_of(net) == tensor_lines{"c_fc.weight (16, 64)", "c_fc.bias (64,)"});
   CHECK(net[made.weight].dimensions == std::vector<subfed::dimension>{16, hidden});
 }
 
@@ -35,7 +36,7 @@ TEST_CASE("a tied layer describes its bias alone and hands out the shared weight
   const auto words = embedding(net, "embedding", {.count = 100, .width = width});
   const auto decoder = linear_tied(net, "decoder", {.weight = words, .in = width, .out = 100});
   CHECK(decoder.weight == words);
-  CHECK(layout_of(net) == layout{"embedding.weight (100, 8)", "decoder.bias (100,)"});
+  CHECK(layout_of(net) == tensor_lines{"embedding.weight (100, 8)", "decoder.bias (100,)"});
   CHECK(net.size() == 900);
   CHECK_FALSE(linear_tied(net, "other", {words, width, 100, subfed::bias::none}).bias.has_value());
 }

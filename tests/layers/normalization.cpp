@@ -9,17 +9,17 @@ using subfed::index_set;
 using subfed::model;
 using subfed::running_statistics;
 using subfed::submodel;
-using support::layout;
 using support::layout_of;
 using support::message_of;
+using support::tensor_lines;
 using extents_type = std::vector<std::int64_t>;
 
 TEST_CASE("batch norm with statistics and counter is PyTorch's state dict, in its order") {
   model net;
   const auto c = net.group("c", 7);
   const auto made = batch_norm(net, "bn", {c, affine::learned, running_statistics::with_counter});
-  CHECK(layout_of(net) == layout{"bn.weight (7,)", "bn.bias (7,)", "bn.running_mean (7,)",
-                                 "bn.running_var (7,)", "bn.num_batches_tracked ()"});
+  CHECK(layout_of(net) == tensor_lines{"bn.weight (7,)", "bn.bias (7,)", "bn.running_mean (7,)",
+                                       "bn.running_var (7,)", "bn.num_batches_tracked ()"});
   REQUIRE(made.num_batches_tracked.has_value());
   const submodel part(net, {index_set(7, {6, 0})});
   CHECK(part.extents(*made.running_var) == extents_type{2});
@@ -33,10 +33,10 @@ TEST_CASE("batch norm without a counter, without statistics, without weights") {
   batch_norm(net, "b", {3});
   batch_norm(net, "c", {3, affine::none, running_statistics::with_counter});
   batch_norm(net, "d", {3, affine::none});
-  CHECK(layout_of(net) == layout{"a.weight (3,)", "a.bias (3,)", "a.running_mean (3,)",
-                                 "a.running_var (3,)", "b.weight (3,)", "b.bias (3,)",
-                                 "c.running_mean (3,)", "c.running_var (3,)",
-                                 "c.num_batches_tracked ()"});
+  CHECK(layout_of(net) == tensor_lines{"a.weight (3,)", "a.bias (3,)", "a.running_mean (3,)",
+                                       "a.running_var (3,)", "b.weight (3,)", "b.bias (3,)",
+                                       "c.running_mean (3,)", "c.running_var (3,)",
+                                       "c.num_batches_tracked ()"});
 }
 
 TEST_CASE("means and variances of a batch norm are statistics, the batches seen a counter") {
@@ -57,7 +57,7 @@ TEST_CASE("layer norm has the shape that it normalises over") {
   layer_norm(net, "b", {.shape = {3, w}, .bias = subfed::bias::none});
   const auto nothing = layer_norm(net, "c", {.shape = {w}, .affine = affine::none});
   CHECK_FALSE(nothing.weight.has_value());
-  CHECK(layout_of(net) == layout{"a.weight (5,)", "a.bias (5,)", "b.weight (3, 5)"});
+  CHECK(layout_of(net) == tensor_lines{"a.weight (5,)", "a.bias (5,)", "b.weight (3, 5)"});
 }
 
 TEST_CASE("group norm is cut inside its groups or in whole groups") {

@@ -18,12 +18,12 @@ using support::message_of;
 
 namespace {
 
-struct golden_row {
+struct golden_block {
   std::uint64_t advance;
   draw_request where;
   std::string_view nodes;
 };
-constexpr golden_row golden[] = {
+constexpr golden_block golden_blocks[] = {
 #include <golden/block.inc>
 };
 
@@ -47,7 +47,7 @@ TEST_CASE("three members of an ensemble have a third of the nodes each") {
 }
 
 TEST_CASE("blocks agree with the golden values") {
-  for (const golden_row& row : golden) {
+  for (const golden_block& row : golden_blocks) {
     CAPTURE(row.advance);
     CAPTURE(row.where.round);
     CAPTURE(row.where.client);
@@ -84,12 +84,13 @@ TEST_CASE("as many clients in a row as there are blocks hold every node once, in
 }
 
 TEST_CASE("blocks that do not divide the group are refused by the group's name") {
-  CHECK(message_of([] {
-          disjoint_block{}({.group = "hidden", .extent = 10, .capacity = third});
-        }) == "subfed: block: group 'hidden' has 10 nodes, which blocks of 3 do not divide");
+  CHECK(
+      message_of([] { disjoint_block{}({.group = "hidden", .extent = 10, .capacity = third}); }) ==
+      "subfed: disjoint_block: group 'hidden' has 10 nodes, which blocks of 3 do not divide");
   CHECK(message_of([] {
           disjoint_block{.minimum = 0}({.group = "hidden", .extent = 2, .capacity = third});
-        }) == "subfed: block: group 'hidden' has 2 nodes, which blocks of 0 do not divide");
+        }) ==
+        "subfed: disjoint_block: group 'hidden' has 2 nodes, which blocks of 0 do not divide");
 }
 
 TEST_CASE("blocks of groups beyond 2^32 nodes move on by what was asked for") {

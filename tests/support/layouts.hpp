@@ -34,6 +34,6 @@ inline std::vector<std::int64_t> held(const subfed::submodel& part, subfed::tens
 }
 
 using node_list = std::vector<std::int64_t>;
-using layout = std::vector<std::string>;
+using tensor_lines = std::vector<std::string>;
 
 }  // namespace support

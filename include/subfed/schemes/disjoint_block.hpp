@@ -25,7 +25,7 @@ struct disjoint_block {
     const std::int64_t kept = where.kept(round_to, minimum);
     if (where.extent == 0) return {};
     if (kept == 0 || where.extent % kept != 0) {
-      detail::fail("subfed: block: group '" + std::string(where.group) + "' has " +
+      detail::fail("subfed: disjoint_block: group '" + std::string(where.group) + "' has " +
                    std::to_string(where.extent) + " nodes, which blocks of " +
                    std::to_string(kept) + " do not divide");
     }
