@@ -7,11 +7,13 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <string>
 #include <subfed/version.hpp>
 #include <vector>
 
 #include "describe.hpp"
+#include "file_options.hpp"
 
 namespace tool {
 namespace {
@@ -75,6 +77,8 @@ int run(int argc, const char* const* argv) {
   describing.name = "describe_network";
   std::vector<std::string> extents;
   add_describe(app, describing, extents);
+  std::function<int()> chosen;
+  add_file_commands(app, chosen);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help) {
@@ -82,6 +86,7 @@ int run(int argc, const char* const* argv) {
   } catch (const CLI::ParseError& error) {
     throw common::failure(std::string(error.what()) + "; --help lists the options.");
   }
+  if (chosen) return chosen();
   read_extents(describing, extents);
   return describe(describing);
 }
