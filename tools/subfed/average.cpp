@@ -132,6 +132,34 @@ std::list<opened_update> open_updates(const file_options& options, const subfed:
   return out;
 }
 
+/// The tensors of which every element gets a new value that does not depend on the old one, sorted:
+/// one client with a weight holds all of them.
+std::vector<std::string> rewritten_tensors(const subfed::model& net,
+                                           const subfed::tensor_views<const void>& globals,
+                                           const std::vector<subfed::update<void>>& updates,
+                                           const subfed::average_options& how) {
+  std::vector<std::string> out;
+  const bool from_scratch = how.divide_by == subfed::divisor::holders &&
+                            how.content == subfed::content::parameters && how.step == 1 &&
+                            (how.on_non_finite == subfed::non_finite::propagate ||
+                             how.on_non_finite == subfed::non_finite::refuse) &&
+                            how.on_late == subfed::late_update::refuse &&
+                            how.on_repeated == subfed::repeated_update::refuse;
+  if (!from_scratch) return out;
+  for (std::size_t t = 0; t < net.tensors().size(); ++t) {
+    const auto& info = net.tensors()[t];
+    if (info.role != subfed::role::parameter && info.role != subfed::role::statistic) continue;
+    const subfed::number_kind kind = globals[t].format().kind;
+    if (kind != subfed::number_kind::floating && kind != subfed::number_kind::brain) continue;
+    const auto holds_all = [&](const subfed::update<void>& u) {
+      return u.weight > 0 && u.sub.extents(subfed::tensor_id(t)) == info.extents;
+    };
+    if (std::any_of(updates.begin(), updates.end(), holds_all)) out.push_back(info.name);
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
 }  // namespace
 
 int average(const file_options& options) {
@@ -159,11 +187,10 @@ int average(const file_options& options) {
     return 0;
   }
 
-  progress line(2 * model_bytes + update_bytes);
-  checkpoint_copy out(server, options.out);
-  constexpr std::size_t some = std::size_t{1} << 24;
-  while (out.copy_some(some)) {
-    line.add(static_cast<double>(some));
+  checkpoint_copy out(server, options.out, rewritten_tensors(net, olds, updates, options.averaging));
+  progress line(static_cast<double>(out.bytes()) + model_bytes + update_bytes);
+  while (const std::size_t copied = out.copy_some(std::size_t{1} << 24)) {
+    line.add(static_cast<double>(copied));
     line.show("copying the old model");
   }
   std::vector<subfed::tensor_view<void>> globals;

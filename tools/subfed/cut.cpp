@@ -143,7 +143,7 @@ int put_back(const file_options& options) {
   const auto olds = server_views(net, server, aligned);
   const auto locals = client_views(sub, file, olds, aligned);
   checkpoint_copy out(server, options.out);
-  while (out.copy_some(std::size_t{1} << 24)) {
+  while (out.copy_some(std::size_t{1} << 24) > 0) {
   }
   for (std::size_t t = 0; t < net.tensors().size(); ++t) {
     if (net.tensors()[t].role == subfed::role::local) continue;

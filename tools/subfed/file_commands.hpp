@@ -66,9 +66,13 @@ class checkpoint_copy {
  public:
   /// Throws  failure where an index would be replaced by itself: a run that is killed could leave parts
   ///         of two models.
-  checkpoint_copy(const checkpoint& from, const std::filesystem::path& to);
-  /// Copies a part of the bytes; false when all are copied.
-  bool copy_some(std::size_t bytes);
+  /// Tensors of `rewritten` names, sorted, are not copied: every element gets a new value.
+  checkpoint_copy(const checkpoint& from, const std::filesystem::path& to,
+                  const std::vector<std::string>& rewritten = {});
+  /// Bytes that are copied.
+  std::size_t bytes() const;
+  /// Copies a part of them, at most so many; returns how many, 0 when all are copied.
+  std::size_t copy_some(std::size_t bytes);
   /// The writable view of a tensor.
   subfed::tensor_view<void> view(const stored_tensor& tensor);
   void finish();
@@ -77,8 +81,10 @@ class checkpoint_copy {
   const checkpoint& from_;
   std::filesystem::path to_;
   std::vector<std::unique_ptr<mapped_output>> parts_;
-  std::size_t part_ = 0;
-  std::size_t at_ = 0;
+  struct range {
+    std::size_t part, begin, end;
+  };
+  std::vector<range> copied_;  // what is left, from the end
 };
 
 }  // namespace tool

@@ -99,7 +99,8 @@ subfed::tensor_views<const void> client_views(const subfed::submodel& sub, const
   return subfed::tensor_views<const void>(out);
 }
 
-checkpoint_copy::checkpoint_copy(const checkpoint& from, const std::filesystem::path& to)
+checkpoint_copy::checkpoint_copy(const checkpoint& from, const std::filesystem::path& to,
+                                 const std::vector<std::string>& rewritten)
     : from_(from), to_(to) {
   if (from.has_index() != (to.extension() == ".json")) {
     throw failure(fmt::format("--out: {} is {}, so the new model has to be one, too.",
@@ -117,19 +118,36 @@ checkpoint_copy::checkpoint_copy(const checkpoint& from, const std::filesystem::
     const auto path = from.has_index() ? folder / part.file.path().filename() : to;
     parts_.push_back(std::make_unique<mapped_output>(path, part.file.bytes().size()));
   }
+  // Tensors are in the order of their bytes, part by part; a header is before the first.
+  for (std::size_t p = 0; p < parts_.size(); ++p) {
+    const auto bytes = from.parts()[p].file.bytes();
+    std::size_t begin = 0;
+    for (const stored_tensor& t : from.tensors()) {
+      if (t.part != p || !std::binary_search(rewritten.begin(), rewritten.end(), t.name)) continue;
+      const auto at = static_cast<std::size_t>(t.tensor.data() - bytes.data());
+      copied_.push_back({p, begin, at});
+      begin = at + static_cast<std::size_t>(t.tensor.size_bytes());
+    }
+    copied_.push_back({p, begin, bytes.size()});
+  }
+  std::reverse(copied_.begin(), copied_.end());
 }
 
-bool checkpoint_copy::copy_some(std::size_t bytes) {
-  while (part_ < parts_.size() && at_ == parts_[part_]->bytes().size()) {
-    ++part_;
-    at_ = 0;
-  }
-  if (part_ == parts_.size()) return false;
-  const auto source = from_.parts()[part_].file.bytes();
-  const std::size_t length = (std::min)(bytes, source.size() - at_);
-  std::memcpy(parts_[part_]->bytes().data() + at_, source.data() + at_, length);
-  at_ += length;
-  return true;
+std::size_t checkpoint_copy::bytes() const {
+  std::size_t out = 0;
+  for (const range& r : copied_) out += r.end - r.begin;
+  return out;
+}
+
+std::size_t checkpoint_copy::copy_some(std::size_t bytes) {
+  while (!copied_.empty() && copied_.back().begin == copied_.back().end) copied_.pop_back();
+  if (copied_.empty()) return 0;
+  range& r = copied_.back();
+  const std::size_t length = (std::min)(bytes, r.end - r.begin);
+  std::memcpy(parts_[r.part]->bytes().data() + r.begin,
+              from_.parts()[r.part].file.bytes().data() + r.begin, length);
+  r.begin += length;
+  return length;
 }
 
 subfed::tensor_view<void> checkpoint_copy::view(const stored_tensor& stored) {
