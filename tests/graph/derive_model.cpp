@@ -279,4 +279,25 @@ TEST_CASE("derive_model: norms of two layers are not tied, and equal values are 
   CHECK(net[net.find_tensor("bn2.weight")].role == subfed::role::parameter);
 }
 
+TEST_CASE("derive_model: layers that begin with the same zeros are not tied") {
+  network_graph g;
+  const auto zeros = g.apply("ConstantOfShape", {g.integers({1, 1, 4})});
+  auto x = g.input("x", {5, 1, 3});
+  std::int64_t in = 3;
+  for (const std::string layer : {"one", "two"}) {
+    const auto w = g.parameter(layer + ".w", {1, 12, in});
+    const auto r = g.parameter(layer + ".r", {1, 12, 4});
+    const auto b = g.parameter(layer + ".b", {1, 24});
+    x = g.apply("GRU", {x, w, r, b, network_graph::no_value, zeros});
+    x = g.apply("Squeeze", {x, g.integers({1})});
+    in = 4;
+  }
+  g.output(linear(g, x, "out", 4, 2));
+  const auto derived = derive_model(g);
+  CHECK(form(derived, "one.r") == "(1, 3 x GRU, GRU)");
+  CHECK(form(derived, "two.w") == "(1, 3 x GRU.2, GRU)");
+  CHECK(form(derived, "two.b") == "(1, 6 x GRU.2)");
+  CHECK(form(derived, "out.weight") == "(out, GRU.2)");
+}
+
 }  // namespace

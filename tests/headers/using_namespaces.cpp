@@ -16,6 +16,7 @@
 
 #include <subfed/coverage.hpp>
 #include <subfed/coverage/theory.hpp>
+#include <subfed/graph.hpp>
 #include <subfed/proof.hpp>
 #include <subfed/subfed.hpp>
 #include <subfed/systems.hpp>
@@ -60,11 +61,16 @@ int use_names() {
   const vector<doubt> doubts = find_doubts(net);
   const description_proof proof{net};
   const bool is_right = proof.verdict() == verdict::right;
+  network_graph graph;
+  graph.output(graph.apply("Relu", {graph.parameter("weight", {4})}));
+  const derived_description derived = derive_model(graph);
+  const description_check checked = check_description(graph, derived.net);
   const round_moments rounds = rounds_until_chosen(4);
   return static_cast<int>(shared_nodes(part, other, hidden) + parameters(third) + chosen.rank() +
                           first.length + even.items + cohort.asked() + h.bits + b.bits +
                           view.rank() + bytes.up + work.count(part) + joint.rounds() + max_rank) +
          static_cast<int>(rounds.mean) +
          static_cast<int>(memory.size() + uses.size() + doubts.size()) +
-         static_cast<int>(largest.size()) + is_right + static_cast<int>(text.size());
+         static_cast<int>(largest.size()) + is_right + checked.is_right() +
+         static_cast<int>(text.size());
 }

@@ -179,15 +179,17 @@ int average(const file_options& options) {
   }
   const double model_bytes = static_cast<double>(server.bytes());
   if (options.dry_run) {
-    fmt::print("{} updates of {} would be read and {} be averaged into {} tensors; {} would be written "
-               "to {}. Memory: pages of these files, which the system takes back when it needs them.\n",
-               updates.size() + bad.size(), bytes_text(update_bytes), updates.size(), net.tensors().size(),
-               bytes_text(model_bytes), options.out);
+    fmt::print(
+        "{} updates of {} would be read and {} be averaged into {} tensors; {} would be written "
+        "to {}. Memory: pages of these files, which the system takes back when it needs them.\n",
+        updates.size() + bad.size(), bytes_text(update_bytes), updates.size(), net.tensors().size(),
+        bytes_text(model_bytes), options.out);
     for (const left_out_file& b : bad) fmt::print("left out: {}\n", b.why);
     return 0;
   }
 
-  checkpoint_copy out(server, options.out, rewritten_tensors(net, olds, updates, options.averaging));
+  checkpoint_copy out(server, options.out,
+                      rewritten_tensors(net, olds, updates, options.averaging));
   progress line(static_cast<double>(out.bytes()) + model_bytes + update_bytes);
   while (const std::size_t copied = out.copy_some(std::size_t{1} << 24)) {
     line.add(static_cast<double>(copied));
@@ -214,10 +216,12 @@ int average(const file_options& options) {
     fmt::print("left out: client {} of round {}: {}{}\n", o.client, o.round, fate_text(o.fate),
                o.tensor.empty() ? "" : fmt::format(" in \"{}\", element {}", o.tensor, o.element));
   }
-  for (const std::string& name : opaque) fmt::print("kept: \"{}\", of a type without numbers\n", name);
-  fmt::print("{} updates, {} elements averaged, {} held by nobody, {} kept; {} in {:.1f} s; wrote {}\n",
-             report.clients, report.held, report.unheld, report.kept,
-             bytes_text(model_bytes + update_bytes), line.elapsed(), options.out);
+  for (const std::string& name : opaque)
+    fmt::print("kept: \"{}\", of a type without numbers\n", name);
+  fmt::print(
+      "{} updates, {} elements averaged, {} held by nobody, {} kept; {} in {:.1f} s; wrote {}\n",
+      report.clients, report.held, report.unheld, report.kept,
+      bytes_text(model_bytes + update_bytes), line.elapsed(), options.out);
   return 0;
 }
 

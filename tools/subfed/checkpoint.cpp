@@ -38,11 +38,13 @@ std::vector<std::pair<std::string, std::vector<std::string>>> read_index(
     const bool plain = !name.empty() && name.find('/') == std::string::npos &&
                        name.find('\0') == std::string::npos && name != "." && name != "..";
     if (!plain) {
-      throw refused(fmt::format("tensor \"{}\" is said to be in \"{}\", which is not the name of "
-                                "a file in the index's own folder.",
-                                tensor, name));
+      throw refused(
+          fmt::format("tensor \"{}\" is said to be in \"{}\", which is not the name of "
+                      "a file in the index's own folder.",
+                      tensor, name));
     }
-    const auto at = std::find_if(out.begin(), out.end(), [&](const auto& o) { return o.first == name; });
+    const auto at =
+        std::find_if(out.begin(), out.end(), [&](const auto& o) { return o.first == name; });
     if (at == out.end()) {
       out.push_back({name, {tensor}});
     } else {
@@ -62,8 +64,9 @@ checkpoint::checkpoint(std::filesystem::path path) : path_(std::move(path)) {
     parts_.push_back({std::move(mapped), std::move(view)});
   };
   if (path_.extension() == ".npz") {
-    throw failure(path_.string() + ": .npz files are not read; numpy and the safetensors package "
-                                   "convert them in a line.");
+    throw failure(path_.string() +
+                  ": .npz files are not read; numpy and the safetensors package "
+                  "convert them in a line.");
   }
   has_index_ = path_.extension() == ".json";
   if (!has_index_) {
@@ -160,9 +163,8 @@ planned_file plan_file(std::span<const planned_tensor> tensors,
   std::size_t at = 0;
   for (const std::size_t i : order) {
     const planned_tensor& t = tensors[i];
-    header[t.name] = {{"dtype", t.dtype},
-                      {"shape", t.extents},
-                      {"data_offsets", {at, at + t.bytes}}};
+    header[t.name] = {
+        {"dtype", t.dtype}, {"shape", t.extents}, {"data_offsets", {at, at + t.bytes}}};
     out.offsets[i] = at;
     at += t.bytes;
   }

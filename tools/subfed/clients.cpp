@@ -53,9 +53,10 @@ std::vector<client_entry> read_clients(const std::filesystem::path& list, std::u
       for (const std::string& column : fields) {
         const std::string known[] = {"client", "capacity", "round", "weight", "seed", "file"};
         if (std::find(std::begin(known), std::end(known), column) == std::end(known)) {
-          throw refused(fmt::format("there is no column \"{}\"; the columns are client, capacity, "
-                                    "round, weight, seed and file.",
-                                    column));
+          throw refused(
+              fmt::format("there is no column \"{}\"; the columns are client, capacity, "
+                          "round, weight, seed and file.",
+                          column));
         }
         if (std::count(fields.begin(), fields.end(), column) > 1) {
           throw refused(fmt::format("the column \"{}\" is named twice.", column));
@@ -96,8 +97,9 @@ client_entry client_of(const checkpoint& file) {
     const bool optional = std::string_view(key) == "seed" || std::string_view(key) == "weight";
     if (text == nullptr && optional) continue;
     if (text == nullptr) {
-      throw failure(fmt::format("{}: the metadata lacks the {}; --clients gives a list that has it.",
-                                file.path().string(), key));
+      throw failure(
+          fmt::format("{}: the metadata lacks the {}; --clients gives a list that has it.",
+                      file.path().string(), key));
     }
     if (!set(out, key, *text)) {
       throw failure(fmt::format("{}: the metadata's {} \"{}\" is not understood.",

@@ -49,12 +49,9 @@ planned_file plan_client(const subfed::submodel& sub, const checkpoint& server,
     sent.push_back(tensors[t]);
   }
   const std::pair<std::string, std::string> metadata[] = {
-      {"client", std::to_string(client.key.client)},
-      {"round", std::to_string(client.key.round)},
-      {"seed", std::to_string(client.key.seed)},
-      {"capacity", client.capacity},
-      {"weight", fmt::format("{}", client.weight)},
-      {"scheme", scheme}};
+      {"client", std::to_string(client.key.client)}, {"round", std::to_string(client.key.round)},
+      {"seed", std::to_string(client.key.seed)},     {"capacity", client.capacity},
+      {"weight", fmt::format("{}", client.weight)},  {"scheme", scheme}};
   planned_file planned = plan_file(sent, metadata);
   std::vector<std::size_t> offsets(tensors.size(), 0);
   for (std::size_t i = 0; i < places.size(); ++i) offsets[places[i]] = planned.offsets[i];
@@ -158,7 +155,8 @@ int put_back(const file_options& options) {
     });
   }
   out.finish();
-  fmt::print("put client {} of round {} into {}\n", client.key.client, client.key.round, options.out);
+  fmt::print("put client {} of round {} into {}\n", client.key.client, client.key.round,
+             options.out);
   return 0;
 }
 

@@ -15,10 +15,10 @@ namespace tool {
 
 /// What cut, average, scatter, check and cost share.
 struct file_options {
-  std::string model;                // a model file
-  std::string server;               // the global model's checkpoint
-  std::string out;                  // a file, an index, or for cut a folder
-  std::string clients;              // a CSV list
+  std::string model;    // a model file
+  std::string server;   // the global model's checkpoint
+  std::string out;      // a file, an index, or for cut a folder
+  std::string clients;  // a CSV list
   std::string scheme = "rolling";
   std::vector<std::string> updates;  // files, or folders of them
   std::uint64_t seed = 0;

@@ -27,9 +27,10 @@ subfed::model whole_model(const std::string& model, const checkpoint& server) {
     const subfed::byte_tensor& found = server.at(info.name).tensor;
     const std::span<const std::int64_t> extents = found.extents();
     if (!found.has_elements()) {
-      throw failure(fmt::format("{}: tensor \"{}\" has elements of type {}, which cannot be "
-                                "averaged; take it out of the model file, and it stays as it is.",
-                                server.path().string(), info.name, found.element_type()));
+      throw failure(
+          fmt::format("{}: tensor \"{}\" has elements of type {}, which cannot be "
+                      "averaged; take it out of the model file, and it stays as it is.",
+                      server.path().string(), info.name, found.element_type()));
     }
     if (std::equal(extents.begin(), extents.end(), info.extents.begin(), info.extents.end())) {
       continue;
@@ -48,8 +49,7 @@ subfed::model whole_model(const std::string& model, const checkpoint& server) {
     std::vector<subfed::dimension> extents;
     for (const std::int64_t extent : t.tensor.extents()) extents.emplace_back(extent);
     const auto kind = t.tensor.format().kind;
-    const bool floats =
-        kind == subfed::number_kind::floating || kind == subfed::number_kind::brain;
+    const bool floats = kind == subfed::number_kind::floating || kind == subfed::number_kind::brain;
     net.tensor(t.name, extents, floats ? subfed::role::parameter : subfed::role::counter);
   }
   return net;
@@ -82,10 +82,11 @@ subfed::tensor_views<const void> client_views(const subfed::submodel& sub, const
     const auto view = aligned.view(file, file.at(info.name));
     const auto found = view.extents();
     if (!std::equal(found.begin(), found.end(), expected.begin(), expected.end())) {
-      throw failure(fmt::format("{}: tensor \"{}\" has the shape {}, expected {} for client {} of "
-                                "round {}.",
-                                file.path().string(), info.name, shape_text(found),
-                                shape_text(expected), sub.origin().client, sub.origin().round));
+      throw failure(
+          fmt::format("{}: tensor \"{}\" has the shape {}, expected {} for client {} of "
+                      "round {}.",
+                      file.path().string(), info.name, shape_text(found), shape_text(expected),
+                      sub.origin().client, sub.origin().round));
     }
     const bool fits = view.format() == globals[t].format() ||
                       (is_floating(view.format()) && is_floating(globals[t].format()));
@@ -111,8 +112,9 @@ checkpoint_copy::checkpoint_copy(const checkpoint& from, const std::filesystem::
   std::error_code error;
   if (from.has_index() &&
       std::filesystem::equivalent(folder, common::detail::folder_of(from.path()), error)) {
-    throw failure("--out: a model in parts is not replaced in its own folder, where a run that is "
-                  "stopped would leave parts of two models; name another folder.");
+    throw failure(
+        "--out: a model in parts is not replaced in its own folder, where a run that is "
+        "stopped would leave parts of two models; name another folder.");
   }
   for (const checkpoint_part& part : from.parts()) {
     const auto path = from.has_index() ? folder / part.file.path().filename() : to;
@@ -153,15 +155,14 @@ std::size_t checkpoint_copy::copy_some(std::size_t bytes) {
 subfed::tensor_view<void> checkpoint_copy::view(const stored_tensor& stored) {
   const auto offset = stored.tensor.data() - from_.parts()[stored.part].file.bytes().data();
   std::byte* const at = parts_[stored.part]->bytes().data() + offset;
-  const subfed::byte_tensor copied(
-      stored.tensor.label(), stored.tensor.format(),
-      {stored.tensor.extents().begin(), stored.tensor.extents().end()},
-      stored.tensor.element_order(), at);
+  const subfed::byte_tensor copied(stored.tensor.label(), stored.tensor.format(),
+                                   {stored.tensor.extents().begin(), stored.tensor.extents().end()},
+                                   stored.tensor.element_order(), at);
   return common::about_file(to_, [&] {
     const subfed::tensor_view<const void> reads(copied);  // checks type and alignment
     return reads.visit([&]<class E>(const subfed::tensor_view<const E>& typed) {
-      return subfed::tensor_view<void>(subfed::tensor_view<E>(
-          reinterpret_cast<E*>(at), typed.extents(), typed.strides()));
+      return subfed::tensor_view<void>(
+          subfed::tensor_view<E>(reinterpret_cast<E*>(at), typed.extents(), typed.strides()));
     });
   });
 }

@@ -23,9 +23,10 @@ CLI::CheckedTransformer one_of(std::vector<std::pair<std::string, E>> names) {
 
 void add_model(CLI::App* command, file_options& o) {
   command
-      ->add_option("--model", o.model,
-                   "The model file: groups, tensors and roles (docs/model_file.md); subfed describe "
-                   "--emit json makes one.")
+      ->add_option(
+          "--model", o.model,
+          "The model file: groups, tensors and roles (docs/model_file.md); subfed describe "
+          "--emit json makes one.")
       ->required();
 }
 void add_server(CLI::App* command, file_options& o) {
@@ -48,10 +49,9 @@ void add_averaging(CLI::App* command, file_options& o) {
                    "clients.")
       ->transform(one_of<subfed::divisor>(
           {{"holders", subfed::divisor::holders}, {"cohort", subfed::divisor::cohort}}));
-  command
-      ->add_option("--content", how.content, "What the updates contain: parameters or deltas.")
-      ->transform(one_of<subfed::content>({{"parameters", subfed::content::parameters},
-                                           {"deltas", subfed::content::deltas}}));
+  command->add_option("--content", how.content, "What the updates contain: parameters or deltas.")
+      ->transform(one_of<subfed::content>(
+          {{"parameters", subfed::content::parameters}, {"deltas", subfed::content::deltas}}));
   command->add_option("--step", how.step, "The server's step size, for parameters.");
   command
       ->add_option("--non-finite", how.on_non_finite,
@@ -154,12 +154,14 @@ void add_file_commands(CLI::App& app, std::function<int()>& chosen) {
   command->add_option("--out", o->out, "The new model: a file, or an index in another folder.")
       ->required();
 
-  command = add("diff",
-                "Says which tensors of two checkpoints differ and by how much. The status is 0 where "
-                "they are the same, 2 where they differ.",
-                [=] { return diff((*names)[0], (*names)[1], o->model, o->json); });
+  command =
+      add("diff",
+          "Says which tensors of two checkpoints differ and by how much. The status is 0 where "
+          "they are the same, 2 where they differ.",
+          [=] { return diff((*names)[0], (*names)[1], o->model, o->json); });
   command->add_option("files", *names, "Two checkpoints.")->required()->expected(2);
-  command->add_option("--model", o->model, "A model file: counts the nodes that changed, by group.");
+  command->add_option("--model", o->model,
+                      "A model file: counts the nodes that changed, by group.");
   command->add_flag("--json", o->json, "Prints JSON.");
 
   command = add("cost", "Parameters and bytes of clients, by capacity.",

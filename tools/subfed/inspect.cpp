@@ -178,9 +178,8 @@ int info(const std::vector<std::string>& files, bool json) {
 }
 
 int check(const file_options& options, const std::vector<std::string>& files) {
-  const subfed::model net = common::about_file(options.model, [&] {
-    return subfed::read_model(common::read_file(options.model));
-  });
+  const subfed::model net = common::about_file(
+      options.model, [&] { return subfed::read_model(common::read_file(options.model)); });
   std::vector<std::string> wrong;
   for (const subfed::doubt& d : subfed::find_doubts(net)) {
     wrong.push_back(fmt::format("{}: {}", options.model, d.text));
@@ -195,12 +194,13 @@ int check(const file_options& options, const std::vector<std::string>& files) {
       }
       const auto extents = found->tensor.extents();
       if (!std::equal(extents.begin(), extents.end(), info.extents.begin(), info.extents.end())) {
-        wrong.push_back(fmt::format("{}: tensor \"{}\" has the shape {}, expected {}", path, info.name,
-                                    shape_text(extents), shape_text(info.extents)));
+        wrong.push_back(fmt::format("{}: tensor \"{}\" has the shape {}, expected {}", path,
+                                    info.name, shape_text(extents), shape_text(info.extents)));
       } else if (!found->tensor.has_elements()) {
-        wrong.push_back(fmt::format("{}: tensor \"{}\" has elements of type {}, which cannot be "
-                                    "averaged",
-                                    path, info.name, found->tensor.element_type()));
+        wrong.push_back(
+            fmt::format("{}: tensor \"{}\" has elements of type {}, which cannot be "
+                        "averaged",
+                        path, info.name, found->tensor.element_type()));
       }
     }
     for (const stored_tensor& t : file.tensors()) {
@@ -208,7 +208,8 @@ int check(const file_options& options, const std::vector<std::string>& files) {
       const bool described = std::any_of(tensors.begin(), tensors.end(),
                                          [&](const auto& info) { return info.name == t.name; });
       if (!described) {
-        fmt::print("{}: tensor \"{}\" is not described: it is whole for every client\n", path, t.name);
+        fmt::print("{}: tensor \"{}\" is not described: it is whole for every client\n", path,
+                   t.name);
       }
     }
   }
@@ -245,8 +246,8 @@ int diff(const std::string& before_path, const std::string& after_path, const st
     if (!std::equal(extents.begin(), extents.end(), others.begin(), others.end()) ||
         dtype_of(a.tensor) != dtype_of(b->tensor)) {
       notes.push_back(fmt::format("\"{}\" is {} of type {} in the one, {} of type {} in the other",
-                                  a.name, shape_text(extents), dtype_of(a.tensor), shape_text(others),
-                                  dtype_of(b->tensor)));
+                                  a.name, shape_text(extents), dtype_of(a.tensor),
+                                  shape_text(others), dtype_of(b->tensor)));
       continue;
     }
     const auto size = static_cast<std::size_t>(a.tensor.size_bytes());
@@ -261,14 +262,13 @@ int diff(const std::string& before_path, const std::string& after_path, const st
       const auto& tensors = net->tensors();
       const auto at = std::find_if(tensors.begin(), tensors.end(),
                                    [&](const auto& info) { return info.name == a.name; });
-      if (at != tensors.end() && std::equal(extents.begin(), extents.end(), at->extents.begin(),
-                                            at->extents.end())) {
+      if (at != tensors.end() &&
+          std::equal(extents.begin(), extents.end(), at->extents.begin(), at->extents.end())) {
         const auto t = static_cast<std::size_t>(at - tensors.begin());
         touched = [&nodes, t](std::int64_t i) { nodes->element(t, i); };
       }
     }
-    const change found =
-        compare(aligned.view(before, a), aligned.view(after, *b), touched);
+    const change found = compare(aligned.view(before, a), aligned.view(after, *b), touched);
     rows.push_back({a.name, std::to_string(found.elements), std::to_string(found.changed),
                     fmt::format("{:.3g}", found.largest),
                     fmt::format("{:.3g}", found.root_mean_square)});
@@ -310,9 +310,8 @@ int diff(const std::string& before_path, const std::string& after_path, const st
 }
 
 int cost(const file_options& options, const std::vector<std::string>& capacities) {
-  const subfed::model net = common::about_file(options.model, [&] {
-    return subfed::read_model(common::read_file(options.model));
-  });
+  const subfed::model net = common::about_file(
+      options.model, [&] { return subfed::read_model(common::read_file(options.model)); });
   std::vector<std::int64_t> sizes;
   if (!options.server.empty()) {
     const checkpoint server(options.server);
@@ -326,7 +325,9 @@ int cost(const file_options& options, const std::vector<std::string>& capacities
   ordered_json out = ordered_json::array();
   for (const std::string& text : capacities) {
     client_entry client;
-    client.key = {.seed = options.seed, .round = options.round, .client = 0,
+    client.key = {.seed = options.seed,
+                  .round = options.round,
+                  .client = 0,
                   .capacity = common::parse_capacity(text)};
     const subfed::submodel sub = drawn.of(client);
     const std::int64_t held = subfed::parameters(sub);

@@ -68,8 +68,15 @@ void read_extents(describe_options& o, const std::vector<std::string>& extents) 
 }
 
 int run(int argc, const char* const* argv) {
-  CLI::App app("Works on networks and their descriptions.", "subfed");
+  CLI::App app(
+      "Describes networks, and does a federated server's work on files: cuts models for clients "
+      "and "
+      "averages what they send.\n\nThe status is 0, 1 after an error, and 2 where check or "
+      "describe "
+      "--check finds something wrong and where diff finds a difference.",
+      "subfed");
   app.require_subcommand(1);
+  app.set_help_all_flag("--help-all", "Prints the help of all subcommands.");
   app.set_version_flag("--version", std::to_string(SUBFED_VERSION_MAJOR) + "." +
                                         std::to_string(SUBFED_VERSION_MINOR) + "." +
                                         std::to_string(SUBFED_VERSION_PATCH));

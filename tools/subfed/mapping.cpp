@@ -36,7 +36,8 @@ mapped_file::mapped_file(std::filesystem::path path) : path_(std::move(path)) {
   }
   if (S_ISDIR(seen.st_mode)) throw common::detail::cannot("read", path_, EISDIR);
   if (!S_ISREG(seen.st_mode)) {
-    throw common::failure(path_.string() + " is not a regular file, which it must be to be mapped.");
+    throw common::failure(path_.string() +
+                          " is not a regular file, which it must be to be mapped.");
   }
   bytes_ = mapped(file.number(), static_cast<std::size_t>(seen.st_size), PROT_READ, path_, "read");
 }

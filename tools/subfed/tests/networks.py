@@ -25,7 +25,7 @@ class LeNet(nn.Module):
 
     def forward(self, x):
         for conv in (self.conv1, self.conv2):
-            x = nn.functional.avg_pool2d(torch.relu(conv(x)), 2)
+            x = nn.functional.max_pool2d(torch.relu(conv(x)), 2)
         x = nn.functional.avg_pool2d(torch.relu(self.conv3(x)), 2, 2)
         return self.fc2(torch.relu(self.fc1(x.flatten(1))))
 

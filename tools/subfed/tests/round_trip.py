@@ -14,7 +14,11 @@ import time
 from fractions import Fraction
 from pathlib import Path
 
-import numpy as np
+try:
+    import numpy as np
+except ImportError:
+    print("skipped: a round with files: numpy is not installed")
+    sys.exit(77)
 
 program = sys.argv[1]
 big = int(sys.argv[sys.argv.index("--big") + 1]) if "--big" in sys.argv else 0

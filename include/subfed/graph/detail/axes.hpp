@@ -91,10 +91,7 @@ class axis_space {
     return product_of_leaves(leaves(outer), leaves(inner));
   }
 
-  bool is_whole(const axis& a) {
-    const axis all = leaves(a);
-    return std::all_of(all.begin(), all.end(), [&](const auto& p) { return is_whole(p); });
-  }
+  bool is_whole(const axis& a) { return is_all_whole(leaves(a)); }
   /// Keeps the first reason that is worth telling.
   void make_whole(const axis& a, std::size_t why) {
     for (const factor_product& p : leaves(a)) make_whole(p, why);
@@ -111,7 +108,12 @@ class axis_space {
 
   /// Pre: as many elements.
   void unify(const axis& a, const axis& b) {
-    while (unify_step(a, b)) {
+    // Every step joins two factors or splits one; the bound is a net.
+    for (int step = 0; unify_step(a, b); ++step) {
+      if (step < 1 << 16) continue;
+      const std::size_t why = reason("it is seen in two ways that are not understood");
+      make_whole(a, why);
+      return make_whole(b, why);
     }
   }
 
@@ -158,6 +160,10 @@ class axis_space {
     return reason("it is a concatenation of more than " + std::to_string(most_parts) + " parts");
   }
 
+  bool is_all_whole(const axis& of_leaves) const {
+    return std::all_of(of_leaves.begin(), of_leaves.end(),
+                       [&](const factor_product& p) { return is_whole(p); });
+  }
   std::size_t root(std::size_t f) {
     while (factors_[f].same != f) {
       factors_[f].same = factors_[factors_[f].same].same;
@@ -181,7 +187,7 @@ class axis_space {
       for (factor_product& p : out) p.insert(p.end(), inner[0].begin(), inner[0].end());
       return out;
     }
-    if (std::all_of(inner.begin(), inner.end(), [&](const auto& p) { return is_whole(p); })) {
+    if (is_all_whole(inner)) {
       return product_of_leaves(outer, leaves_of(one_whole(inner)));
     }
     // Copies of a concatenation are one after the other, so that their number stays.
@@ -245,11 +251,8 @@ class axis_space {
     }
   }
 
-  /// A leaf is from now on what the axis of leaves is. Nothing is to be said of two that are whole.
+  /// A leaf is from now on what the axis of leaves is.
   void define(std::size_t leaf, const axis& as) {
-    const bool all_whole =
-        std::all_of(as.begin(), as.end(), [&](const factor_product& p) { return is_whole(p); });
-    if (is_whole(leaf) && all_whole) return;
     for (const factor_product& p : as) {
       if (is_whole(leaf)) make_whole(p, factors_[leaf].reason);
       for (const std::size_t f : p) {
@@ -285,7 +288,7 @@ class axis_space {
   bool unify_step(const axis& given_a, const axis& given_b) {
     const axis a = leaves(given_a);
     const axis b = leaves(given_b);
-    if (a == b) return false;
+    if (a == b || (is_all_whole(a) && is_all_whole(b))) return false;
     if (is_single_leaf(a)) return define(a[0][0], b), false;
     if (is_single_leaf(b)) return define(b[0][0], a), false;
     std::size_t i = 0, j = 0;

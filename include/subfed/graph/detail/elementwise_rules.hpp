@@ -102,7 +102,8 @@ inline void one_hot_rule(graph_walk& w, const graph_node& n) {
     return w.opaque(n, "its depth is not a constant");
   }
   const std::size_t why = w.space.reason("its nodes are numbered by " + w.text(n));
-  axes.insert(axes.begin() + static_cast<std::ptrdiff_t>(at), w.space.fresh_whole((*depth)[0], why));
+  axes.insert(axes.begin() + static_cast<std::ptrdiff_t>(at),
+              w.space.fresh_whole((*depth)[0], why));
   w.set(n, 0, std::move(axes));
 }
 

@@ -293,6 +293,14 @@ inline void layer_norm_rule(graph_walk& w, const graph_node& n) {
   w.set(n, 2, statistics);
 }
 
+/// "gru" of "/encoder/gru/GRU", as exporters name operators; else the operator.
+inline std::string layer_name(const graph_node& n) {
+  const std::size_t end = n.name.rfind('/');
+  if (end == std::string::npos || end == 0) return n.op;
+  const std::size_t begin = n.name.rfind('/', end - 1);
+  return n.name.substr(begin == std::string::npos ? 0 : begin + 1, end - begin - 1);
+}
+
 /// Weights (directions, gates hidden, in), of the state (directions, gates hidden, state), biases.
 inline void recurrent_rule(graph_walk& w, const graph_node& n) {
   const std::int64_t gates = n.op == "LSTM" ? 4 : n.op == "GRU" ? 3 : 1;
@@ -311,7 +319,7 @@ inline void recurrent_rule(graph_walk& w, const graph_node& n) {
   s.make_whole(directions, gate);
   s.unify(directions, state.axes[0]);
   const axis hidden = state.axes[2];
-  w.labels.push_back(n.name.empty() ? n.op : n.name);
+  w.labels.push_back(layer_name(n));
   s.name(hidden, w.labels.size() - 1);
   const axis rows = s.product(s.fresh_whole(gates, gate), hidden);
   s.unify(weight.axes[1], rows);

@@ -183,7 +183,23 @@ inline void set_constant(graph_walk& w, const graph_node& n, const traced_value&
   w.set(n, 0, std::move(axes));
 }
 
+/// Whether the operator's output has one value everywhere when its input has.
+inline bool keeps_uniform(const std::string& op) {
+  constexpr std::string_view all[] = {"Expand",   "Slice",     "Reshape", "Transpose",
+                                      "Squeeze",  "Unsqueeze", "Cast",    "Tile",
+                                      "Identity", "Flatten",   "Split",   "Neg"};
+  return std::find(std::begin(all), std::end(all), op) != std::end(all);
+}
+
 inline void apply_rule(graph_walk& w, const graph_node& n) {
+  bool is_uniform = n.op == "ConstantOfShape";
+  for (std::size_t i = 0; i < n.inputs.size(); ++i) {
+    if (!w.has(n, i) || !w.in(n, i).is_uniform) continue;
+    // Two that read the same zeros have nothing in common.
+    traced_value& zeros = w.in(n, i);
+    for (std::size_t r = 0; r < zeros.rank(); ++r) zeros.axes[r] = w.space.fresh(zeros.extents[r]);
+    is_uniform = is_uniform || (i == 0 && keeps_uniform(n.op));
+  }
   for (std::size_t i = 0; i < n.inputs.size(); ++i) {
     if (!w.has(n, i)) continue;
     if (traced_parameter* p = w.parameter(n.inputs[i])) p->is_used = true;
@@ -217,6 +233,9 @@ inline void apply_rule(graph_walk& w, const graph_node& n) {
     return w.opaque(n, "it has no output");
   } else {
     rule(w, n);
+  }
+  for (const std::size_t o : n.outputs) {
+    if (o != network_graph::no_value && w.values[o].is_known) w.values[o].is_uniform = is_uniform;
   }
   if (!is_constant) return;
   traced_value& made = w.values[n.outputs[0]];
