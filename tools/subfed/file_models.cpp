@@ -116,6 +116,7 @@ checkpoint_copy::checkpoint_copy(const checkpoint& from, const std::filesystem::
         "--out: a model in parts is not replaced in its own folder, where a run that is "
         "stopped would leave parts of two models; name another folder.");
   }
+  common::remove_unfinished(folder);  // of runs that were killed
   for (const checkpoint_part& part : from.parts()) {
     const auto path = from.has_index() ? folder / part.file.path().filename() : to;
     parts_.push_back(std::make_unique<mapped_output>(path, part.file.bytes().size()));

@@ -16,9 +16,22 @@ constexpr const char* scheme_text =
     "client-phase=N], random[:pool=S:pool-per-round=S:shared=ROUNDS:per-client], static or "
     "block[:advance=N]; all but block take round=floor|ceil|nearest.";
 
+/// An option whose value is one of some words.
 template <class E>
-CLI::CheckedTransformer one_of(std::vector<std::pair<std::string, E>> names) {
-  return CLI::CheckedTransformer(std::move(names));
+void add_choice(CLI::App* command, const char* name, E& value,
+                const std::vector<std::pair<std::string, E>>& words, const char* help) {
+  std::string all;
+  for (const auto& [word, meaning] : words) all += (all.empty() ? "" : "|") + word;
+  const auto choose = [&value, words, name, all](const std::string& text) {
+    for (const auto& [word, meaning] : words) {
+      if (text == word) {
+        value = meaning;
+        return;
+      }
+    }
+    throw CLI::ValidationError(name, "\"" + text + "\" is not one of " + all);
+  };
+  command->add_option_function<std::string>(name, choose, help)->type_name(all);
 }
 
 void add_model(CLI::App* command, file_options& o) {
@@ -43,41 +56,36 @@ void add_key(CLI::App* command, file_options& o) {
 
 void add_averaging(CLI::App* command, file_options& o) {
   subfed::average_options& how = o.averaging;
-  command
-      ->add_option("--divide-by", how.divide_by,
-                   "holders: the weights of the clients that hold an element; cohort: those of all "
-                   "clients.")
-      ->transform(one_of<subfed::divisor>(
-          {{"holders", subfed::divisor::holders}, {"cohort", subfed::divisor::cohort}}));
-  command->add_option("--content", how.content, "What the updates contain: parameters or deltas.")
-      ->transform(one_of<subfed::content>(
-          {{"parameters", subfed::content::parameters}, {"deltas", subfed::content::deltas}}));
   command->add_option("--step", how.step, "The server's step size, for parameters.");
-  command
-      ->add_option("--non-finite", how.on_non_finite,
-                   "What happens to an update with a NaN or an infinity: propagate, refuse, "
-                   "skip-client or skip-element.")
-      ->transform(one_of<subfed::non_finite>({{"propagate", subfed::non_finite::propagate},
-                                              {"refuse", subfed::non_finite::refuse},
-                                              {"skip-client", subfed::non_finite::skip_client},
-                                              {"skip-element", subfed::non_finite::skip_element}}));
-  command
-      ->add_option("--integers", how.integers,
-                   "What happens to integers and counters: keep the server's, or take the clients' "
-                   "max or sum.")
-      ->transform(one_of<subfed::integer_rule>({{"keep", subfed::integer_rule::keep},
-                                                {"max", subfed::integer_rule::max},
-                                                {"sum", subfed::integer_rule::sum}}));
-  command
-      ->add_option("--on-late", how.on_late,
-                   "With --round: refuse or skip an update of another round.")
-      ->transform(one_of<subfed::late_update>(
-          {{"refuse", subfed::late_update::refuse}, {"skip", subfed::late_update::skip}}));
-  command
-      ->add_option("--on-repeated", how.on_repeated,
-                   "With --round: refuse or skip a second update of a client.")
-      ->transform(one_of<subfed::repeated_update>(
-          {{"refuse", subfed::repeated_update::refuse}, {"skip", subfed::repeated_update::skip}}));
+  add_choice<subfed::divisor>(
+      command, "--divide-by", how.divide_by,
+      {{"holders", subfed::divisor::holders}, {"cohort", subfed::divisor::cohort}},
+      "The weights of the clients that hold an element, or of all clients.");
+  add_choice<subfed::content>(
+      command, "--content", how.content,
+      {{"parameters", subfed::content::parameters}, {"deltas", subfed::content::deltas}},
+      "What the updates contain.");
+  add_choice<subfed::non_finite>(command, "--non-finite", how.on_non_finite,
+                                 {{"propagate", subfed::non_finite::propagate},
+                                  {"refuse", subfed::non_finite::refuse},
+                                  {"skip-client", subfed::non_finite::skip_client},
+                                  {"skip-element", subfed::non_finite::skip_element}},
+                                 "What happens to an update with a NaN or an infinity.");
+  add_choice<subfed::integer_rule>(
+      command, "--integers", how.integers,
+      {{"keep", subfed::integer_rule::keep},
+       {"max", subfed::integer_rule::max},
+       {"sum", subfed::integer_rule::sum}},
+      "What happens to integers and counters: the server's stay, or the clients' largest or sum "
+      "is taken.");
+  add_choice<subfed::late_update>(
+      command, "--on-late", how.on_late,
+      {{"refuse", subfed::late_update::refuse}, {"skip", subfed::late_update::skip}},
+      "With --round: what happens to an update of another round.");
+  add_choice<subfed::repeated_update>(
+      command, "--on-repeated", how.on_repeated,
+      {{"refuse", subfed::repeated_update::refuse}, {"skip", subfed::repeated_update::skip}},
+      "With --round: what happens to a second update of a client.");
   command->add_flag("--skip-bad", o.skip_bad,
                     "Leaves out and lists updates that cannot be read or do not fit, instead of "
                     "ending with the first.");

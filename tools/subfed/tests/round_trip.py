@@ -256,6 +256,23 @@ assert cost[0]["share"] == 1 and 0 < cost[1]["share"] < 1
 described_file = json.loads(run("info", "--json", index))[0]
 assert {t["name"] for t in described_file["tensors"]} == set(server)
 
+# --- a client in PyTorch ---------------------------------------------------------------------------
+client = Path(__file__).resolve().parents[3] / "examples" / "update_torch.py"
+trained = folder / "trained.safetensors"
+done = subprocess.run([sys.executable, client, folder / "cut" / "client-3.safetensors", trained],
+                      capture_output=True, text=True)
+if "No module named" in done.stderr:
+    print("skipped: a client in PyTorch, which is not installed")
+else:
+    assert done.returncode == 0, done.stderr
+    received, metadata = read(folder / "cut" / "client-3.safetensors")
+    found, same = read(trained)
+    assert same == metadata and set(found) == set(received)
+    for name in ("conv1.weight", "conv2.weight"):
+        step = found[name][1].astype(np.float64) - received[name][1].astype(np.float64)
+        assert found[name][0] == received[name][0] and 0.001 < np.abs(step).mean() < 0.1, name
+    run("average", "--model", model, "--server", one, "--out", again, trained, says="1 updates")
+
 # --- one client put back ---------------------------------------------------------------------------
 put = folder / "put.safetensors"
 run("scatter", "--model", model, "--server", one, "--out", put, updates / "5.safetensors")
@@ -341,6 +358,21 @@ try:
         "--out", folder / "x.safetensors", folder / "half.safetensors", says="100.00 GB")
 except OSError as reason:
     print("skipped: a sparse file of 100 GB:", reason)
+
+# A run that is killed leaves the old model whole; the next one removes what it left.
+killed = folder / "killed"
+killed.mkdir()
+(killed / "model.safetensors").write_bytes(before)
+for wait in (0.0, 0.005, 0.01, 0.02):
+    child = subprocess.Popen([program, "average", "--model", str(model), "--server", str(one), "--out",
+                              str(killed / "model.safetensors"), *map(str, files)],
+                             stdout=subprocess.DEVNULL)
+    time.sleep(wait)
+    child.kill()
+    child.wait()
+    assert (killed / "model.safetensors").read_bytes() == before
+run("average", "--model", model, "--server", one, "--out", killed / "model.safetensors", *files)
+assert [f.name for f in killed.iterdir()] == ["model.safetensors"]
 
 if big:
     rows = big // 4096
