@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <common/failure.hpp>
 #include <common/text.hpp>
-#include <coverage/schemes.hpp>
+#include "../coverage/schemes.hpp"
 
 namespace tool {
 namespace {

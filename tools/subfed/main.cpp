@@ -9,8 +9,10 @@
 #include <cstdio>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <subfed/version.hpp>
 #include <vector>
+#include "../coverage/command.hpp"
 
 #include "describe.hpp"
 #include "file_options.hpp"
@@ -76,6 +78,11 @@ int run(int argc, const char* const* argv) {
       "--check finds something wrong and where diff finds a difference.",
       "subfed");
   app.require_subcommand(1);
+  app.add_subcommand("coverage",
+                     "Simulates how evenly schemes train the nodes and parameters of a network.");
+  if (argc > 1 && std::string_view(argv[1]) == "coverage") {
+    return coverage_tool::run_coverage(argc - 1, argv + 1);
+  }
   app.set_help_all_flag("--help-all", "Prints the help of all subcommands.");
   app.set_version_flag("--version", std::to_string(SUBFED_VERSION_MAJOR) + "." +
                                         std::to_string(SUBFED_VERSION_MINOR) + "." +
