@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <exception>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -79,7 +80,7 @@ inline descriptor make_unfinished(const std::filesystem::path& path, std::filesy
     name = path;
     name.concat(".").concat(std::to_string(::getpid())).concat("-");
     name.concat(std::to_string(attempt)).concat(".unfinished");
-    descriptor made(::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    descriptor made(::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     if (!made.is_open() && errno == EEXIST && attempt < 1000) continue;
     if (!made.is_open()) return made;
     // remove_unfinished() of another process may have been faster than the lock.
@@ -91,6 +92,57 @@ inline descriptor make_unfinished(const std::filesystem::path& path, std::filesy
 }
 
 }  // namespace detail
+
+/// A file that is written under a name of its own until it is finished. An older file keeps its
+/// permissions, and a link its name.
+class unfinished_file {
+ public:
+  /// Pre: there is no such file, or it is a regular one.
+  /// Throws  failure that names the file and the reason when it cannot be written.
+  explicit unfinished_file(std::filesystem::path path) : path_(std::move(path)), target_(path_) {
+    struct stat old = {};
+    const bool replaces = ::stat(path_.c_str(), &old) == 0;
+    if (replaces) {  // where a link leads
+      std::error_code error;
+      target_ = std::filesystem::canonical(path_, error);
+      if (error) throw detail::cannot("written", path_, error.value());
+    }
+    file_.emplace(detail::make_unfinished(target_, name_));
+    if (!file_->is_open()) throw detail::cannot("written", path_, errno);
+    if (replaces) static_cast<void>(::fchmod(number(), old.st_mode & 07777));  // if possible
+  }
+  ~unfinished_file() {
+    if (!finished_) ::unlink(name_.c_str());
+  }
+  unfinished_file(const unfinished_file&) = delete;
+  unfinished_file& operator=(const unfinished_file&) = delete;
+
+  int number() const { return file_->number(); }
+  const std::filesystem::path& path() const { return path_; }
+
+  /// Puts it on the disk and gives it its name.
+  ///
+  /// Throws  failure as above; the older file, if any, is then unchanged.
+  void finish() {
+    if (!detail::put_on_disk(number()) || !file_->close() ||
+        ::rename(name_.c_str(), target_.c_str()) != 0) {
+      throw detail::cannot("written", path_, errno);
+    }
+    finished_ = true;
+    // The new name is on the disk when the folder is. Some folders may be written to, but not read.
+    const detail::descriptor folder(
+        ::open(detail::folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (folder.is_open() && !detail::put_on_disk(folder.number()))
+      throw detail::cannot("written", path_, errno);
+  }
+
+ private:
+  std::filesystem::path path_;    // as it was given
+  std::filesystem::path target_;  // where it is to be
+  std::filesystem::path name_;    // until it is finished
+  std::optional<detail::descriptor> file_;
+  bool finished_ = false;
+};
 
 /// Runs a step that works on a file; what it throws becomes a failure that begins with the file's
 /// path.
@@ -133,7 +185,6 @@ inline std::string read_file(const std::filesystem::path& path) {
 /// Throws  failure that names the file and the reason when it cannot be written.
 inline void write_file(const std::filesystem::path& path, std::string_view text) {
   const auto refused = [&] { return detail::cannot("written", path, errno); };
-  std::filesystem::path target = path;
   struct stat old = {};
   const bool replaces = ::stat(path.c_str(), &old) == 0;
   if (replaces && S_ISDIR(old.st_mode)) throw detail::cannot("written", path, EISDIR);
@@ -144,26 +195,9 @@ inline void write_file(const std::filesystem::path& path, std::string_view text)
     }
     return;
   }
-  if (replaces) {  // where a link leads
-    std::error_code error;
-    target = std::filesystem::canonical(path, error);
-    if (error) throw detail::cannot("written", path, error.value());
-  }
-
-  std::filesystem::path unfinished;
-  detail::descriptor file = detail::make_unfinished(target, unfinished);
-  if (!file.is_open()) throw refused();
-  if (replaces) static_cast<void>(::fchmod(file.number(), old.st_mode & 07777));  // if possible
-  if (!detail::write_all(file.number(), text) || !detail::put_on_disk(file.number()) ||
-      !file.close() || ::rename(unfinished.c_str(), target.c_str()) != 0) {
-    const int reason = errno;
-    ::unlink(unfinished.c_str());
-    throw detail::cannot("written", path, reason);
-  }
-  // The new name is on the disk when the folder is. Some folders may be written to, but not read.
-  const detail::descriptor folder(
-      ::open(detail::folder_of(target).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (folder.is_open() && !detail::put_on_disk(folder.number())) throw refused();
+  unfinished_file file(path);
+  if (!detail::write_all(file.number(), text)) throw refused();
+  file.finish();
 }
 
 /// Removes what write_file() of ended processes has left in a folder.

@@ -97,7 +97,7 @@ std::optional<options> parse_options(int argc, const char* const* argv) {
       "Simulates which nodes of a network the clients of each round hold, and says how evenly they "
       "are trained: in tables beside what theory expects, in CSV files and in pictures. Nothing is "
       "trained.",
-      "subfed_coverage");
+      "subfed coverage");
   app.get_formatter()->column_width(32);
   app.footer(scheme_help());
   app.option_defaults()->always_capture_default();

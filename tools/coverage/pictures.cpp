@@ -22,7 +22,7 @@ const char* colour(std::size_t scheme) {
 
 std::string head(const std::filesystem::path& picture, int width, int height) {
   return fmt::format(
-      "# Written by subfed_coverage; `gnuplot` with this file draws the picture again.\n"
+      "# Written by subfed coverage; `gnuplot` with this file draws the picture again.\n"
       "set terminal svg size {},{} font 'Helvetica,14' background '#ffffff'\n"
       "set output {}\n"
       "set border 3 linecolor rgb '#666666'\n"

@@ -7,11 +7,15 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <subfed/version.hpp>
 #include <vector>
+#include "../coverage/command.hpp"
 
 #include "describe.hpp"
+#include "file_options.hpp"
 
 namespace tool {
 namespace {
@@ -66,8 +70,20 @@ void read_extents(describe_options& o, const std::vector<std::string>& extents) 
 }
 
 int run(int argc, const char* const* argv) {
-  CLI::App app("Works on networks and their descriptions.", "subfed");
+  CLI::App app(
+      "Describes networks, and does a federated server's work on files: cuts models for clients "
+      "and "
+      "averages what they send.\n\nThe status is 0, 1 after an error, and 2 where check or "
+      "describe "
+      "--check finds something wrong and where diff finds a difference.",
+      "subfed");
   app.require_subcommand(1);
+  app.add_subcommand("coverage",
+                     "Simulates how evenly schemes train the nodes and parameters of a network.");
+  if (argc > 1 && std::string_view(argv[1]) == "coverage") {
+    return coverage_tool::run_coverage(argc - 1, argv + 1);
+  }
+  app.set_help_all_flag("--help-all", "Prints the help of all subcommands.");
   app.set_version_flag("--version", std::to_string(SUBFED_VERSION_MAJOR) + "." +
                                         std::to_string(SUBFED_VERSION_MINOR) + "." +
                                         std::to_string(SUBFED_VERSION_PATCH));
@@ -75,6 +91,8 @@ int run(int argc, const char* const* argv) {
   describing.name = "describe_network";
   std::vector<std::string> extents;
   add_describe(app, describing, extents);
+  std::function<int()> chosen;
+  add_file_commands(app, chosen);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help) {
@@ -82,6 +100,7 @@ int run(int argc, const char* const* argv) {
   } catch (const CLI::ParseError& error) {
     throw common::failure(std::string(error.what()) + "; --help lists the options.");
   }
+  if (chosen) return chosen();
   read_extents(describing, extents);
   return describe(describing);
 }

@@ -14,7 +14,7 @@ using coverage_tool::parse_scheme;
 namespace {
 
 options parsed(std::vector<const char*> words) {
-  words.insert(words.begin(), "subfed_coverage");
+  words.insert(words.begin(), "coverage");
   return parse_options(static_cast<int>(words.size()), words.data()).value();
 }
 std::string refusal(const std::vector<const char*>& words) {

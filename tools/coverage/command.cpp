@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
-/// subfed_coverage: how evenly schemes train the nodes and parameters of a network, measured by
+/// subfed coverage: how evenly schemes train the nodes and parameters of a network, measured by
 /// simulation and expected by theory.
 #include <fmt/format.h>
 
 #include <chrono>
 #include <cmath>
-#include <common/program.hpp>
 #include <common/rewritten_line.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "command.hpp"
 #include "expectation.hpp"
 #include "options.hpp"
 #include "pictures.hpp"
@@ -92,11 +92,11 @@ void run(const options& settings) {
 }
 
 }  // namespace
-}  // namespace coverage_tool
 
-int main(int argc, char** argv) {
-  return common::run_program("subfed_coverage", [&] {
-    const auto settings = coverage_tool::parse_options(argc, argv);
-    if (settings) coverage_tool::run(*settings);
-  });
+int run_coverage(int argc, const char* const* argv) {
+  const auto settings = parse_options(argc, argv);
+  if (settings) run(*settings);
+  return 0;
 }
+
+}  // namespace coverage_tool

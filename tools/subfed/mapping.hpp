@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+/// Files as memory: pages come and go with the system's cache, so that a file may be larger than
+/// memory.
+#pragma once
+
+#include <common/files.hpp>
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <utility>
+
+namespace tool {
+
+/// A file that is only read. It must not get shorter while it is mapped.
+class mapped_file {
+ public:
+  /// Throws  failure that names the file and the reason when it cannot be read.
+  explicit mapped_file(std::filesystem::path path);
+  ~mapped_file();
+  mapped_file(mapped_file&& from) noexcept
+      : path_(std::move(from.path_)), bytes_(std::exchange(from.bytes_, {})) {}
+  mapped_file& operator=(mapped_file&&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  std::span<const std::byte> bytes() const { return bytes_; }
+
+ private:
+  std::filesystem::path path_;
+  std::span<std::byte> bytes_;
+};
+
+/// A file of a known size that appears, complete, with finish().
+class mapped_output {
+ public:
+  /// Reserves the space on the disk.
+  ///
+  /// Throws  failure that names the file and the reason when it cannot be written.
+  mapped_output(const std::filesystem::path& path, std::size_t size);
+  ~mapped_output();
+  mapped_output(const mapped_output&) = delete;
+  mapped_output& operator=(const mapped_output&) = delete;
+
+  std::span<std::byte> bytes() { return bytes_; }
+  void finish();
+
+ private:
+  common::unfinished_file file_;
+  std::span<std::byte> bytes_;
+};
+
+}  // namespace tool

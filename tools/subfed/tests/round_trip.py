@@ -1,0 +1,423 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""round_trip.py PROGRAM [--big BYTES]: a whole round with files between the program and numpy, and what
+can go wrong. Everything is recomputed here from the definitions. --big: also averages a model of that
+many bytes and watches the program's own memory."""
+import json
+import os
+import random
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from fractions import Fraction
+from pathlib import Path
+
+try:
+    import numpy as np
+except ImportError:
+    print("skipped: a round with files: numpy is not installed")
+    sys.exit(77)
+
+program = sys.argv[1]
+big = int(sys.argv[sys.argv.index("--big") + 1]) if "--big" in sys.argv else 0
+numpy_types = {"F64": np.float64, "F32": np.float32, "F16": np.float16, "I64": np.int64,
+               "I32": np.int32, "U8": np.uint8, "BOOL": np.bool_, "F8_E4M3": np.uint8}
+
+
+def write(path, tensors, metadata=None, order=None):
+    """tensors: name -> (dtype's name, array)."""
+    header, data, at = {}, [], 0
+    if metadata:
+        header["__metadata__"] = metadata
+    for name in order or tensors:
+        dtype, array = tensors[name]
+        raw = np.ascontiguousarray(array).tobytes()
+        header[name] = {"dtype": dtype, "shape": list(array.shape), "data_offsets": [at, at + len(raw)]}
+        data.append(raw)
+        at += len(raw)
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    Path(path).write_bytes(struct.pack("<Q", len(text)) + text + b"".join(data))
+
+
+def read(path):
+    raw = Path(path).read_bytes()
+    length = struct.unpack("<Q", raw[:8])[0]
+    header = json.loads(raw[8:8 + length])
+    metadata = header.pop("__metadata__", {})
+    out = {}
+    for name, entry in header.items():
+        first, last = entry["data_offsets"]
+        array = np.frombuffer(raw[8 + length + first:8 + length + last], numpy_types[entry["dtype"]])
+        out[name] = (entry["dtype"], array.reshape(entry["shape"]).copy())
+    return out, metadata
+
+
+def run(*words, status=0, says=""):
+    done = subprocess.run([program, *map(str, words)], capture_output=True, text=True)
+    text = done.stdout + done.stderr
+    assert done.returncode == status, f"{words}: status {done.returncode}, expected {status}\n{text}"
+    assert says in text, f"{words}: expected {says!r} in\n{text}"
+    return done.stdout
+
+
+folder = Path(tempfile.mkdtemp(prefix="subfed-files-"))
+rng = np.random.default_rng(20240229)
+
+# --- a model of every kind of tensor ---------------------------------------------------------------
+extents = {"a": 8, "b": 6, "classes": 5}
+described = {  # name -> (role, dimensions: a group, a number, or (group, repeat, block))
+    "conv1.weight": ("parameter", ["a", 3, 3, 3]),
+    "bn.weight": ("parameter", ["a"]),
+    "bn.running_mean": ("statistic", ["a"]),
+    "bn.num_batches_tracked": ("counter", []),
+    "conv2.weight": ("parameter", ["b", "a", 3, 3]),
+    "flat.weight": ("parameter", ["classes", ("b", 1, 4)]),
+    "qkv.weight": ("parameter", [("b", 3, 1), "a"]),
+    "mask": ("parameter", ["b"]),  # integers are kept whatever their role
+    "personal": ("local", ["b"]),
+}
+
+
+def part(d):
+    if isinstance(d, int):
+        return [{"whole": d}]
+    group, repeat, block = (d, 1, 1) if isinstance(d, str) else d
+    return [{"group": group, "repeat": repeat, "block": block}]
+
+
+model = folder / "model.json"
+model.write_text(json.dumps({
+    "format": "subfed model", "version": 1,
+    "groups": [{"name": g, "extent": e, "cut": "never" if g == "classes" else "by scheme"}
+               for g, e in extents.items()],
+    "tensors": [{"name": n, "role": r, "dimensions": [part(d) for d in ds]}
+                for n, (r, ds) in described.items()]}))
+
+
+def extent(d):
+    if isinstance(d, int):
+        return d
+    group, repeat, block = (d, 1, 1) if isinstance(d, str) else d
+    return extents[group] * repeat * block
+
+
+types = {"conv2.weight": "F16", "bn.num_batches_tracked": "I64", "mask": "I32", "qkv.weight": "F64"}
+server = {}
+for name, (_, ds) in described.items():
+    dtype = types.get(name, "F32")
+    shape = [extent(d) for d in ds]
+    values = rng.integers(1, 100, shape) if dtype[0] == "I" else rng.standard_normal(shape)
+    server[name] = (dtype, np.asarray(values, numpy_types[dtype]))
+server["extra"] = ("F32", rng.standard_normal(4).astype(np.float32))  # no group touches it
+server["scale"] = ("F8_E4M3", np.array([7, 250], np.uint8))           # not numbers to subfed
+names = list(server)
+one = folder / "server.safetensors"
+write(one, server, {"format": "pt"}, sorted(names, key=lambda n: -server[n][1].itemsize))
+# The same in two files with an index.
+parts = folder / "parts"
+parts.mkdir()
+halves = {"model-1.safetensors": names[:5], "model-2.safetensors": names[5:]}
+for file, chosen in halves.items():
+    write(parts / file, {n: server[n] for n in chosen}, None,
+          sorted(chosen, key=lambda n: -server[n][1].itemsize))
+index = parts / "model.safetensors.index.json"
+index.write_text(json.dumps({"metadata": {}, "weight_map": {n: f for f, ns in halves.items() for n in ns}}))
+
+# --- ten clients -----------------------------------------------------------------------------------
+round_number = 7
+capacities = ["1", "1/2", "1/2", "1/3", "1/4", "1/4", "0.75", "1/6", "1", "1/2"]
+weights = [1, 3, 0.5, 2, 1, 7, 1, 1.25, 1, 0]
+clients = folder / "clients.csv"
+clients.write_text("client,capacity,weight\n" +
+                   "".join(f"{c},{k},{w}\n" for c, (k, w) in enumerate(zip(capacities, weights))))
+
+
+def nodes(group, capacity):
+    """FedRolex, Eq. 4."""
+    size = extents[group]
+    if group == "classes":
+        return list(range(size))
+    kept = max(1, int(Fraction(capacity) * size))
+    return [(round_number + i) % size for i in range(kept)]
+
+
+def places(d, capacity):
+    if isinstance(d, int):
+        return list(range(d))
+    group, repeat, block = (d, 1, 1) if isinstance(d, str) else d
+    return [(copy * extents[group] + node) * block + inner for copy in range(repeat)
+            for node in nodes(group, capacity) for inner in range(block)]
+
+
+def chosen(name, capacity):
+    ds = described[name][1] if name in described else list(server[name][1].shape)
+    return np.ix_(*[places(d, capacity) for d in ds]) if ds else ()
+
+
+run("check", "--model", model, one, index, says="nothing wrong")
+for source, out in ((one, "cut"), (index, "cut-parts")):
+    run("cut", "--model", model, "--server", source, "--clients", clients, "--round", round_number,
+        "--out", folder / out)
+for c, capacity in enumerate(capacities):
+    found, metadata = read(folder / "cut" / f"client-{c}.safetensors")
+    assert set(found) == set(server) - {"personal"}, found.keys()
+    for name in found:
+        expected = server[name][1] if name == "scale" else server[name][1][chosen(name, capacity)]
+        assert found[name][0] == server[name][0] and np.array_equal(found[name][1], expected), name
+    assert metadata["client"] == str(c) and metadata["round"] == "7" and metadata["capacity"] == capacity
+    same = (folder / "cut-parts" / f"client-{c}.safetensors").read_bytes()
+    assert same == (folder / "cut" / f"client-{c}.safetensors").read_bytes()
+
+# --- clients train, in another precision and another order ----------------------------------------
+updates = folder / "updates"
+updates.mkdir()
+sent = []
+for c in range(len(capacities)):
+    tensors, metadata = read(folder / "cut" / f"client-{c}.safetensors")
+    for name, (dtype, array) in tensors.items():
+        if dtype.startswith("F") and dtype != "F8_E4M3":
+            wider = "F64" if c == 4 else "F16" if c == 5 else dtype
+            noisy = (array + rng.standard_normal(array.shape)).astype(numpy_types[wider])
+            tensors[name] = (wider, np.asarray(noisy))
+    del tensors["scale"]
+    shuffled = list(tensors)
+    random.Random(c).shuffle(shuffled)
+    shuffled.sort(key=lambda n: -tensors[n][1].itemsize)
+    write(updates / f"{c}.safetensors", tensors, metadata, shuffled)
+    sent.append(tensors)
+
+
+def averaged(name):
+    """[Rolex, Eq. 10], in doubles and in the order of the clients, rounded once."""
+    dtype, old = server[name]
+    if name in ("personal", "scale") or dtype[0] == "I":
+        return old
+    total, weight = np.full(old.shape, -0.0), np.zeros(old.shape)
+    for c, capacity in enumerate(capacities):
+        if weights[c] == 0:
+            continue
+        at = chosen(name, capacity)
+        total[at] += weights[c] * sent[c][name][1].astype(np.float64)
+        weight[at] += weights[c]
+    held = weight > 0
+    out = old.copy()
+    out[held] = (total[held] / weight[held]).astype(old.dtype)
+    return out
+
+
+def same_as_expected(found):
+    for name, (dtype, array) in found.items():
+        assert dtype == server[name][0]
+        assert array.tobytes() == averaged(name).tobytes(), name
+
+
+new = folder / "new.safetensors"
+run("average", "--model", model, "--server", one, "--out", new, updates, says="10 updates")
+found, metadata = read(new)
+assert set(found) == set(server) and metadata == {"format": "pt"}
+same_as_expected(found)
+assert not list(folder.glob("*.unfinished"))
+# The same bytes in any order, on any number of threads, from a list, with every client twice refused.
+files = [updates / f"{c}.safetensors" for c in range(len(capacities))]
+for threads in (1, 2, 3):
+    random.Random(threads).shuffle(files)
+    again = folder / f"again-{threads}.safetensors"
+    run("average", "--model", model, "--server", one, "--out", again, "--threads", threads, *files)
+    assert again.read_bytes() == new.read_bytes()
+listed = folder / "listed.csv"
+listed.write_text("file,client,capacity,weight,round\n" +
+                  "".join(f"updates/{c}.safetensors,{c},{k},{w},7\n"
+                          for c, (k, w) in enumerate(zip(capacities, weights))))
+again = folder / "from-list.safetensors"
+run("average", "--model", model, "--server", one, "--out", again, "--clients", listed)
+assert again.read_bytes() == new.read_bytes()
+run("average", "--model", model, "--server", one, "--out", again, "--round", 7, files[0], files[0],
+    status=1, says="client")
+assert again.read_bytes() == new.read_bytes()
+# Parts: the same tensors, in another folder.
+other = folder / "other"
+other.mkdir()
+run("average", "--model", model, "--server", index, "--out", other / index.name, updates)
+for file, chosen_names in halves.items():
+    found, _ = read(other / file)
+    assert set(found) == set(chosen_names)
+    same_as_expected(found)
+run("average", "--model", model, "--server", index, "--out", index, updates, status=1,
+    says="name another folder")
+run("diff", one, new, "--model", model, status=2, says="conv2.weight")
+run("diff", new, new, says="no difference")
+report = json.loads(run("average", "--model", model, "--server", one, "--out", again, "--json", updates))
+assert report["clients"] == 10 and report["kept_tensors"] == ["scale"], report
+cost = json.loads(run("cost", "--model", model, "--capacity", "1", "1/2", "--json"))
+assert cost[0]["share"] == 1 and 0 < cost[1]["share"] < 1
+described_file = json.loads(run("info", "--json", index))[0]
+assert {t["name"] for t in described_file["tensors"]} == set(server)
+
+# --- a client in PyTorch ---------------------------------------------------------------------------
+client = Path(__file__).resolve().parents[3] / "examples" / "update_torch.py"
+trained = folder / "trained.safetensors"
+done = subprocess.run([sys.executable, client, folder / "cut" / "client-3.safetensors", trained],
+                      capture_output=True, text=True)
+if "No module named" in done.stderr:
+    print("skipped: a client in PyTorch, which is not installed")
+else:
+    assert done.returncode == 0, done.stderr
+    received, metadata = read(folder / "cut" / "client-3.safetensors")
+    found, same = read(trained)
+    assert same == metadata and set(found) == set(received)
+    for name in ("conv1.weight", "conv2.weight"):
+        step = found[name][1].astype(np.float64) - received[name][1].astype(np.float64)
+        assert found[name][0] == received[name][0] and 0.001 < np.abs(step).mean() < 0.1, name
+    run("average", "--model", model, "--server", one, "--out", again, trained, says="1 updates")
+
+# --- one client put back ---------------------------------------------------------------------------
+put = folder / "put.safetensors"
+run("scatter", "--model", model, "--server", one, "--out", put, updates / "5.safetensors")
+found, _ = read(put)
+for name in server:
+    expected = server[name][1].copy()
+    if name not in ("personal", "scale"):
+        expected[chosen(name, capacities[5])] = sent[5][name][1]
+    assert found[name][1].tobytes() == expected.tobytes(), name
+
+# --- what does not fit, is damaged or hostile ------------------------------------------------------
+before = new.read_bytes()
+
+
+def refused(says, *words):
+    run("average", "--model", model, "--server", one, "--out", new, *words, status=1, says=says)
+    assert new.read_bytes() == before and not list(folder.glob("*.unfinished"))
+
+
+bad = folder / "bad.safetensors"
+tensors, metadata = read(updates / "1.safetensors")
+cases = {
+    'there is no tensor "bn.weight"': {n: t for n, t in tensors.items() if n != "bn.weight"},
+    'tensor "bn.weight" has the shape (3), expected (4)': {**tensors, "bn.weight": ("F32", np.zeros(3, np.float32))},
+    'elements of type int32, expected float': {**tensors, "bn.weight": ("I32", np.zeros(4, np.int32))},
+    'has elements of type': {**tensors, "bn.weight": ("F8_E4M3", np.zeros(4, np.uint8))},
+}
+for says, wrong in cases.items():
+    write(bad, wrong, metadata, sorted(wrong, key=lambda n: -wrong[n][1].itemsize))
+    refused(says, bad)
+    out = run("average", "--model", model, "--server", one, "--out", folder / "skipped.safetensors",
+              "--skip-bad", bad, *files, says="left out")
+    assert says in out and (folder / "skipped.safetensors").read_bytes() == before
+write(bad, tensors, {k: v for k, v in metadata.items() if k != "capacity"},
+      sorted(tensors, key=lambda n: -tensors[n][1].itemsize))
+refused("the metadata lacks the capacity", bad)
+whole = (updates / "1.safetensors").read_bytes()
+for damaged, says in ((b"", "0 bytes"), (whole[:7], "7 bytes"), (whole[:-1], "the tensors end at byte"),
+                      (b"\xff" * 8 + whole[8:], "maximum"), (struct.pack("<Q", 99_999_999) + whole[8:], "only")):
+    bad.write_bytes(damaged)
+    refused(says, bad)
+refused("cannot be read", folder / "nowhere.safetensors")
+for name in ("../server.safetensors", "/etc/passwd", "a/b", "", "."):
+    hostile = parts / "hostile.json"
+    hostile.write_text(json.dumps({"weight_map": {"x": name}}))
+    run("info", hostile, status=1, says="not the name of a file")
+hostile.write_text(json.dumps({"weight_map": {"x": "model-1.safetensors"}}))
+run("info", hostile, status=1, says="which lacks it")
+# An update with a tensor at an odd address is averaged all the same.
+odd = folder / "odd.safetensors"
+tensors, metadata = read(updates / "1.safetensors")
+tensors["a first byte"] = ("U8", np.zeros(1, np.uint8))
+write(odd, tensors, metadata, ["a first byte"] + [n for n in tensors if n != "a first byte"])
+run("average", "--model", model, "--server", one, "--out", folder / "odd-out.safetensors",
+    *[f if f.name != "1.safetensors" else odd for f in files])
+assert (folder / "odd-out.safetensors").read_bytes() == before
+
+# --- larger than memory ----------------------------------------------------------------------------
+wide = folder / "wide.json"
+rows = 25_000_000_000 // 1024
+wide.write_text(json.dumps({"format": "subfed model", "version": 1,
+                            "groups": [{"name": "wide", "extent": rows}],
+                            "tensors": [{"name": "w", "dimensions": [[{"group": "wide"}], [{"whole": 1024}]]}]}))
+
+
+def sparse(path, shape, metadata=None):
+    size = 4 * shape[0] * shape[1]
+    header = {"w": {"dtype": "F32", "shape": list(shape), "data_offsets": [0, size]}}
+    if metadata:
+        header["__metadata__"] = metadata
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        file.truncate(8 + len(text) + size)
+
+
+try:
+    sparse(folder / "wide.safetensors", (rows, 1024))  # 100 GB
+    sparse(folder / "half.safetensors", (rows // 2, 1024),
+           {"client": "0", "round": "0", "capacity": "1/2", "scheme": "static"})
+    run("average", "--dry-run", "--model", wide, "--server", folder / "wide.safetensors",
+        "--out", folder / "x.safetensors", folder / "half.safetensors", says="100.00 GB")
+except OSError as reason:
+    print("skipped: a sparse file of 100 GB:", reason)
+
+# A run that is killed leaves the old model whole; the next one removes what it left.
+killed = folder / "killed"
+killed.mkdir()
+(killed / "model.safetensors").write_bytes(before)
+for wait in (0.0, 0.005, 0.01, 0.02):
+    child = subprocess.Popen([program, "average", "--model", str(model), "--server", str(one), "--out",
+                              str(killed / "model.safetensors"), *map(str, files)],
+                             stdout=subprocess.DEVNULL)
+    time.sleep(wait)
+    child.kill()
+    child.wait()
+    assert (killed / "model.safetensors").read_bytes() == before
+run("average", "--model", model, "--server", one, "--out", killed / "model.safetensors", *files)
+assert [f.name for f in killed.iterdir()] == ["model.safetensors"]
+
+if big:
+    rows = big // 4096
+    wide.write_text(wide.read_text().replace(str(25_000_000_000 // 1024), str(rows)))
+    with open(folder / "wide.safetensors", "wb"):
+        pass
+    rng = np.random.default_rng(1)
+    block = rng.standard_normal((1024, 1024)).astype(np.float32)
+
+    def filled(path, count, metadata=None):
+        size = 4096 * count
+        header = {"w": {"dtype": "F32", "shape": [count, 1024], "data_offsets": [0, size]}}
+        if metadata:
+            header["__metadata__"] = metadata
+        text = json.dumps(header).encode()
+        text += b" " * (-len(text) % 8)
+        with open(path, "wb") as file:
+            file.write(struct.pack("<Q", len(text)) + text)
+            for at in range(0, count, 1024):
+                file.write(block[:min(1024, count - at)].tobytes())
+
+    filled(folder / "wide.safetensors", rows)
+    filled(folder / "half.safetensors", rows // 2,
+           {"client": "0", "round": "0", "capacity": "1/2", "scheme": "static"})
+    filled(folder / "whole.safetensors", rows,
+           {"client": "1", "round": "0", "capacity": "1", "scheme": "static"})
+    start = time.time()
+    child = subprocess.Popen([program, "average", "--model", str(wide), "--server",
+                              str(folder / "wide.safetensors"), "--out", str(folder / "x.safetensors"),
+                              str(folder / "half.safetensors"), str(folder / "whole.safetensors")])
+    most = 0
+    while child.poll() is None:
+        try:
+            status = Path(f"/proc/{child.pid}/status").read_text()
+            most = max(most, int(status.split("RssAnon:")[1].split()[0]))
+        except (OSError, IndexError):
+            pass
+        time.sleep(0.02)
+    took = time.time() - start
+    assert child.returncode == 0
+    start = time.time()
+    subprocess.run(["cp", folder / "wide.safetensors", folder / "y.safetensors"], check=True)
+    print(f"{big / 1e9:.2f} GB averaged with 1.5 times as many bytes of updates in {took:.2f} s "
+          f"(cp of the model: {time.time() - start:.2f} s); memory of its own at most {most / 1e3:.1f} MB")
+    assert most < 64_000, most
+
+subprocess.run(["rm", "-rf", str(folder)], check=True)
+print("the round trip with files: all as expected")
