@@ -371,9 +371,15 @@ void tensor_list<Void>::bump_versions() const {
         py::reinterpret_borrow<py::object>(torch->increment_version)(object);
         continue;
       }
-      if (object.attr("is_inference")().ptr() == Py_True) continue;  // these have no version
-      // No element of it is set to zero, in place: that is what counts.
-      object.attr("detach")().attr("unsqueeze")(0)[py::slice(0, 0, 1)].attr("zero_")();
+      // An alias of it is given another shape, in place: that is what counts, and costs least.
+      static PyObject* const detach = PyUnicode_InternFromString("detach");
+      static PyObject* const squeeze = PyUnicode_InternFromString("squeeze_");
+      const auto alias =
+          py::reinterpret_steal<py::object>(PyObject_CallMethodNoArgs(object.ptr(), detach));
+      if (!alias) throw py::error_already_set();
+      const auto counted =
+          py::reinterpret_steal<py::object>(PyObject_CallMethodNoArgs(alias.ptr(), squeeze));
+      if (!counted) throw py::error_already_set();
     }
   }
 }
