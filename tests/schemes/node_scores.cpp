@@ -47,11 +47,11 @@ TEST_CASE("norms of tensors of mixed types are those of their values, and counte
   double b[] = {2, 0.5};
   std::int64_t count = 7;
   const auto norms = [&] {
-    return node_norms<void>(net,
-                            {subfed::tensor_view<float>(w, {2, 2}),
-                             subfed::tensor_view<double>(b, {2}),
-                             subfed::tensor_view<std::int64_t>(&count, {})},
-                            norm_order::one);
+    return node_norms<void>(
+        net,
+        {subfed::tensor_view<float>(w, {2, 2}), subfed::tensor_view<double>(b, {2}),
+         subfed::tensor_view<std::int64_t>(&count, {})},
+        norm_order::one);
   };
   CHECK(norms()[h][0] == 5);
   CHECK(norms()[h][1] == 3.5);
