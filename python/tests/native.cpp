@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// The same work in C++, for comparison: rounds of PreResNet18 with ten clients.
+/// The same work in C++, for comparison: rounds of PreResNet18 with five clients, and with ten.
 ///
 ///   native check <file>   writes the server's tensors after a round of each scheme, one after the other
 ///   native time           reads lines such as "slice rolling" or "average random", and answers with the
@@ -52,9 +52,10 @@ tensors locals_of(const subfed::submodel& sub) {
 }
 
 template <class Scheme>
-std::vector<subfed::submodel> cohort_of(const subfed::model& net, const Scheme& scheme) {
+std::vector<subfed::submodel> cohort_of(const subfed::model& net, const Scheme& scheme,
+                                        std::uint64_t clients) {
   std::vector<subfed::submodel> out;
-  for (std::uint64_t client = 0; client < 10; ++client) {
+  for (std::uint64_t client = 0; client < clients; ++client) {
     const double share = 1.0 / static_cast<double>(1 << client % 5);
     out.push_back(
         subfed::draw(net, scheme, {.seed = 7, .round = 17, .client = client, .capacity = share}));
@@ -67,7 +68,7 @@ bool write_round(const subfed::model& net, const Scheme& scheme, std::FILE* file
   tensors server = server_of(net);
   std::vector<tensors> locals;
   std::vector<subfed::update<float>> updates;
-  for (const auto& sub : cohort_of(net, scheme)) {
+  for (const auto& sub : cohort_of(net, scheme, 5)) {
     locals.push_back(locals_of(sub));
     subfed::slice<float>(server.views, sub, locals.back().views);
     const float factor = 1 + static_cast<float>(sub.origin().client) / 8;
@@ -101,8 +102,8 @@ struct prepared {
 /// For each line with a verb and a scheme: does it once, and prints the processor's seconds.
 void answer(const subfed::model& net) {
   tensors server = server_of(net);
-  prepared rolling(cohort_of(net, subfed::rolling{}));
-  prepared random(cohort_of(net, subfed::random_subset{}));
+  prepared rolling(cohort_of(net, subfed::rolling{}, 10));
+  prepared random(cohort_of(net, subfed::random_subset{}, 10));
   std::string verb, scheme;
   while (std::cin >> verb >> scheme) {
     prepared& clients = scheme == "random" ? random : rolling;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Ten thousand calls of every entry point that takes tensors leave no memory, no block and no reference."""
+"""Ten thousand calls of every entry point that takes tensors leave no memory, no block and no reference; a quarter
+of that under the address sanitizer, which counts every byte."""
 import ctypes
 import gc
 import pickle
@@ -11,7 +12,7 @@ import pytest
 import subfed
 from capsules import Producer
 
-CALLS = 10000
+CALLS = 2500 if hasattr(ctypes.CDLL(None), "__asan_init") else 10000
 
 NET = subfed.Model()
 NET.tensor("t", [NET.group("g", 2)])

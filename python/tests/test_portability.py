@@ -12,6 +12,9 @@ TABLE = pathlib.Path(__file__).resolve().parents[2] / "tests" / "portability" / 
 EXPECTED = dict(line.split() for line in TABLE.read_text().splitlines())
 
 
+PRIME, MASK = 0x100000001B3, 2**64 - 1
+
+
 class Digest:
     """FNV-1a over words of 64 bits, the lowest byte first."""
 
@@ -19,13 +22,18 @@ class Digest:
         self.hash = 0xCBF29CE484222325
 
     def words(self, values):
+        """Values of 1 to 8 bytes, as words of 8: their upper bytes are zeros, which multiply alone."""
+        values = np.ascontiguousarray(values).reshape(-1)
+        last = pow(PRIME, 9 - values.itemsize, 2**64)
         hash = self.hash
-        for byte in np.ascontiguousarray(values, "<u8").tobytes():
-            hash = (hash ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
+        for head in zip(*[iter(values.astype(values.dtype.newbyteorder("<")).tobytes())] * values.itemsize):
+            for byte in head[:-1]:
+                hash = (hash ^ byte) * PRIME & MASK
+            hash = (hash ^ head[-1]) * last & MASK
         self.hash = hash
 
     def number(self, value):
-        self.words([value % 2**64])
+        self.words(np.uint64(value % 2**64))
 
     def bits(self, values):
         """Elements by their bits, whatever their width."""
@@ -37,7 +45,7 @@ class Digest:
         self.bits(values)
 
     def set(self, nodes):
-        self.words([nodes.extent, len(nodes), *nodes])
+        self.words(np.array([nodes.extent, len(nodes), *nodes], np.uint16))
 
     def value(self):
         return f"{self.hash:016x}"

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What a user writes: torchvision's resnet18, five rounds of FedRolex over ten clients."""
+import pathlib
+
 import numpy as np
 import pytest
 
@@ -9,28 +11,23 @@ torch = pytest.importorskip("torch")
 torchvision = pytest.importorskip("torchvision")
 
 
-def train(tensors, client):
-    """Stands for a client's training: adds something of its own to each number of floating type."""
-    for tensor in tensors.values():
-        tensor.add_(1 if not tensor.is_floating_point() else (client + 1) / 64)
+DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs" / "python.md"
 
 
 @pytest.fixture(scope="module")
 def trained():
-    """The description and the server after five rounds."""
+    """The description and the server behind the program in the documentation. What stands for a client's training
+    adds something of its own to each number of floating type."""
+    program = {}
+
+    def train(tensors):
+        for tensor in tensors.values():
+            tensor.add_(1 if not tensor.is_floating_point() else (program["client"] + 1) / 64)
+
+    program["train"] = train
     torch.manual_seed(0)
-    net = subfed.models.resnet18()
-    server = torchvision.models.resnet18()
-    for round in range(5):
-        updates = []
-        for client in range(10):
-            sub = subfed.draw(net, subfed.Rolling(), seed=7, round=round, client=client,
-                              capacity=[1, 1 / 2, 1 / 4, 1 / 8, 1 / 16][client % 5])
-            tensors = subfed.slice(server, sub)
-            train(tensors, client)
-            updates.append((sub, tensors))
-        subfed.average_cohort(net, updates, server)
-    return net, server
+    exec(DOCS.read_text().split("```python\n")[1].split("```")[0], program)
+    return program["net"], program["server"]
 
 
 def test_resnet18_is_described_as_torchvision_has_it():
