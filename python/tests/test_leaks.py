@@ -66,6 +66,11 @@ def merge():
     return other.report
 
 
+def deleted(producer, call):
+    call(producer)
+    assert producer.deleted == 1
+
+
 def later(passed):
     return 0.5
 
@@ -95,8 +100,9 @@ CALLED = {
     "model": lambda: (NET.tensors[0].shape, NET.groups[0].name, str(HALF), HALF.shapes),
     "check_shapes": lambda: NET.check_shapes({"t": TWO}),
     "coverage": lambda: (SEEN.record(HALF), SEEN.end_round(), SEEN.counts("g")),
-    "capsule": lambda: subfed.average_cohort(NET, [(FULL, [Producer(TWO)])], [SERVER]),
-    "versioned_capsule": lambda: subfed.slice([Producer(TWO, version=1, flags=1)], HALF),
+    "capsule": lambda: deleted(Producer(TWO), lambda p: subfed.average_cohort(NET, [(FULL, [p])], [SERVER])),
+    "versioned_capsule": lambda: deleted(Producer(TWO, version=1, flags=1), lambda p: subfed.slice([p], HALF)),
+    "capsule_to_write": lambda: deleted(Producer(SERVER), lambda p: subfed.scatter([ONE], HALF, [p])),
 }
 REFUSED = {
     "shape": lambda: subfed.average_cohort(NET, [(FULL, [WRONG])], [SERVER]),
