@@ -109,6 +109,7 @@ class network {
 /// A model's tensors of any types as doubles.
 subfed::tensors<double> as_doubles(const model& net, const py::object& given, const char* verb) {
   const tensor_list<const void> from(net, given, verb, "global");
+  const py::gil_scoped_release unlocked;
   subfed::tensors<double> out(net);
   for (std::size_t t = 0; t < net.tensors().size(); ++t) {
     const auto& info = net.tensors()[t];
@@ -469,7 +470,11 @@ void bind_proof(py::module_& m) {
   m.def(
       "random_values",
       [](const model& net, const py::object& seed) {
-        const auto values = subfed::random_values<double>(net, to_u64("seed", seed));
+        const std::uint64_t number = to_u64("seed", seed);
+        const auto values = [&] {
+          const py::gil_scoped_release unlocked;
+          return subfed::random_values<double>(net, number);
+        }();
         py::dict out;
         for (std::size_t t = 0; t < net.tensors().size(); ++t) {
           const auto& view = values[subfed::tensor_id(t)];
