@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Builds the package from the repository: CMake compiles the extension over the headers beside it.
+"""Builds the package: CMake compiles the extension over the library's headers, which lie beside this folder
+in the repository and inside of it in a source distribution.
 
 SUBFED_EXT names an extension that has been built already, which is taken as it is.
 """
@@ -12,12 +13,14 @@ import sys
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.sdist import sdist
 
 HERE = pathlib.Path(__file__).resolve().parent
+LIBRARY = HERE if (HERE / "include").exists() else HERE.parent
 
 
 def version():
-    text = (HERE.parent / "include/subfed/version.hpp").read_text()
+    text = (LIBRARY / "include/subfed/version.hpp").read_text()
     return ".".join(re.search(rf"^#define SUBFED_VERSION_{part} (\d+)$", text, re.M).group(1)
                     for part in ("MAJOR", "MINOR", "PATCH"))
 
@@ -39,5 +42,19 @@ class CMakeBuild(build_ext):
                        check=True)
 
 
+class SourceDistribution(sdist):
+    """With what the extension is built from: the binding, and the library's headers and licence."""
+
+    def make_release_tree(self, base_dir, files):
+        super().make_release_tree(base_dir, files)
+        to = pathlib.Path(base_dir)
+        for path in [HERE / "CMakeLists.txt", *(HERE / "src/cpp").iterdir()]:
+            (to / path.relative_to(HERE)).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, to / path.relative_to(HERE))
+        for path in [LIBRARY / "LICENSE", *(LIBRARY / "include").rglob("*.hpp")]:
+            (to / path.relative_to(LIBRARY)).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, to / path.relative_to(LIBRARY))
+
+
 setup(version=version(), ext_modules=[Extension("subfed._ext", [])],
-      cmdclass={"build_ext": CMakeBuild})
+      cmdclass={"build_ext": CMakeBuild, "sdist": SourceDistribution})

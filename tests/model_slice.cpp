@@ -2,6 +2,7 @@
 // The errors of these calls and their examples are in tests/submodel.cpp; here are plans and executors.
 #include <subfed/draw.hpp>
 #include <subfed/model_slice.hpp>
+#include <subfed/scalar.hpp>
 #include <subfed/schemes/random_subset.hpp>
 #include <subfed/schemes/rolling.hpp>
 #include <subfed/submodel.hpp>
@@ -10,10 +11,13 @@
 
 #include <support/checks.hpp>
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <numeric>
 #include <span>
 #include <thread>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -218,4 +222,81 @@ TEST_CASE("a planned submodel refuses what an unplanned one refuses") {
           subfed::scatter<float>(locals.views, sub, views);
         }).find("several indices for one element") != std::string::npos);
   CHECK(globals.data == before);
+}
+
+namespace {
+
+template <class E>
+E element_of(std::int64_t i) {
+  if constexpr (std::is_same_v<E, bool>) {
+    return i % 3 == 0;
+  } else if constexpr (std::is_integral_v<E>) {
+    return static_cast<E>(i % 50);
+  } else {
+    return subfed::scalar_traits<E>::store(static_cast<double>(i % 50));
+  }
+}
+
+/// Slices and scatters one tensor of elements G as locals of elements L, as mixed tensors, and compares
+/// with the plain loop. Numbers are small and whole, which all types hold.
+template <class G, class L>
+void check_pair() {
+  subfed::model net;
+  const auto a = net.group("a", 4);
+  const auto b = net.group("b", 5);
+  net.tensor("t", {a, b});
+  const submodel sub(net, {subfed::index_set(4, {2, 0, 3}), subfed::index_set(5, {1, 2, 4})});
+  const auto nodes = [&](subfed::group_id g, std::int64_t i) { return sub[g][i]; };
+  for (const std::int64_t gap :
+       {1, 2}) {  // elements of the local tensor lie side by side, or apart
+    const auto global = std::make_unique<G[]>(20);
+    const auto local = std::make_unique<L[]>(18);
+    for (std::int64_t i = 0; i < 20; ++i) global[static_cast<std::size_t>(i)] = element_of<G>(i);
+    const tensor_view<G> to(global.get(), {4, 5});
+    const tensor_view<L> part(local.get(), {3, 3}, {3 * gap, gap});
+    subfed::slice<void>({to}, sub, {part});
+    for (std::int64_t i = 0; i < 3; ++i) {
+      for (std::int64_t j = 0; j < 3; ++j) {
+        CHECK(part(i, j) == element_of<L>(nodes(a, i) * 5 + nodes(b, j)));
+        part(i, j) = element_of<L>(20 + 3 * i + j);
+      }
+    }
+    subfed::scatter<void>({part}, sub, {to});
+    for (std::int64_t i = 0; i < 3; ++i) {
+      for (std::int64_t j = 0; j < 3; ++j) {
+        CHECK(to(nodes(a, i), nodes(b, j)) == element_of<G>(20 + 3 * i + j));
+      }
+    }
+    CHECK(to(1, 1) == element_of<G>(6));
+    CHECK(to(2, 0) == element_of<G>(10));
+    if constexpr (!std::is_same_v<G, bool>) {
+      subfed::scatter_add<void>({part}, sub, {to});
+      CHECK(to(2, 1) == element_of<G>(40));
+      CHECK(to(0, 2) == element_of<G>(48));
+      CHECK(to(3, 4) == static_cast<G>(56));
+      CHECK(to(1, 1) == element_of<G>(6));
+    }
+  }
+}
+template <class G, class... L>
+void check_pairs() {
+  (check_pair<G, L>(), ...);
+}
+template <class... E>
+void check_same() {
+  (check_pair<E, E>(), ...);
+}
+
+}  // namespace
+
+TEST_CASE(
+    "mixed tensors of every type, and every pair of floating-point types, are copied and added") {
+  using subfed::bfloat16;
+  using subfed::half;
+  check_pairs<float, float, double, half, bfloat16>();
+  check_pairs<double, float, double, half, bfloat16>();
+  check_pairs<half, float, double, half, bfloat16>();
+  check_pairs<bfloat16, float, double, half, bfloat16>();
+  check_same<std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t, std::uint16_t,
+             std::uint32_t, std::uint64_t, bool>();
 }

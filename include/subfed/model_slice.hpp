@@ -27,6 +27,39 @@ namespace subfed::inline v0 {
 
 namespace detail {
 
+/// An element of N bytes that is moved as it is, whatever its type: byte arrays may alias anything.
+template <std::size_t N>
+struct element_bytes {
+  std::byte bytes[N];
+};
+
+/// What is done to a run of elements of the global and of the local tensor. moves: elements of the same
+/// type are copied as they are.
+struct copy_out {
+  static constexpr bool moves = true;
+  template <class G, class L>
+  static void run(const G* global, std::int64_t global_stride, L* local, std::int64_t local_stride,
+                  std::int64_t n, placement where) noexcept {
+    copy_run(global, global_stride, local, local_stride, n, where);
+  }
+};
+struct copy_in {
+  static constexpr bool moves = true;
+  template <class G, class L>
+  static void run(G* global, std::int64_t global_stride, const L* local, std::int64_t local_stride,
+                  std::int64_t n, placement where) noexcept {
+    copy_run(local, local_stride, global, global_stride, n, where);
+  }
+};
+struct add_in {
+  static constexpr bool moves = false;
+  template <class G, class L>
+  static void run(G* global, std::int64_t global_stride, const L* local, std::int64_t local_stride,
+                  std::int64_t n, placement) {
+    add_run(local, local_stride, global, global_stride, n);
+  }
+};
+
 /// The global and the local tensors of a call, checked and ready to be processed in parts.
 template <class T, class U>
 class model_walk {
@@ -53,40 +86,35 @@ class model_walk {
     places.check_apart(verb);
   }
 
-  /// Calls f(global element, stride, local element, stride, length, placement) for all selected
-
-  template <class Executor, class F>
-  void run(Executor& run_by, const F& f) const {
+  /// Does Verb to all selected elements, run by run.
+  template <class Verb, class Executor>
+  void run(Executor& run_by) const {
     run_by.parallel_for(static_cast<std::int64_t>(parts_.size()), [&](std::int64_t i) {
       const part& p = parts_[static_cast<std::size_t>(i)];
       const loop_nest& walk = own_[p.tensor] ? *own_[p.tensor] : plans_[p.tensor].row_major;
       const float_mode mode;
-      with_type(globals_[p.tensor], [&]<class E>(const tensor_view<E>& global) {
-        with_local<E>(locals_[p.tensor], [&](const auto& local) {
-          const placement where = placement_of(local.size(), sizeof(E));
-          walk.for_each(p.begin, p.end, [&](std::int64_t g, std::int64_t l, std::int64_t length) {
-            f(global.data_handle() + g, walk.global_stride(), local.data_handle() + l,
-              walk.local_stride(), length, where);
+      const auto& global = globals_[p.tensor];
+      const auto& local = locals_[p.tensor];
+      if constexpr (std::is_void_v<T> && std::is_void_v<U>) {
+        untyped_part<Verb>(walk, p, global, local);
+      } else {
+        with_type(global, [&]<class E>(const tensor_view<E>& typed_global) {
+          with_type(local, [&]<class L>(const tensor_view<L>& typed_local) {
+            if constexpr (can_be_paired<E, L>) {
+              typed_part<Verb>(walk, p, typed_global.data_handle(), typed_local.data_handle(),
+                               local.size());
+            }
           });
-          end_of_copies(where);
         });
-      });
+      }
     });
   }
 
  private:
-  /// f(local with its type), for the types that can be paired with elements E of the global one.
-  template <class E, class F>
-  static void with_local(const tensor_view<U>& local, F&& f) {
-    with_type(local, [&]<class L>(const tensor_view<L>& typed_local) {
-      using global_element = std::remove_const_t<E>;
-      using local_element = std::remove_const_t<L>;
-      if constexpr (std::is_same_v<global_element, local_element> ||
-                    (averageable<global_element> && averageable<local_element>)) {
-        f(typed_local);
-      }
-    });
-  }
+  template <class E, class L>
+  static constexpr bool can_be_paired =
+      std::is_same_v<std::remove_const_t<E>, std::remove_const_t<L>> ||
+      (averageable<std::remove_const_t<E>> && averageable<std::remove_const_t<L>>);
 
   /// Steps begin .. end-1 of a tensor's walk.
   struct part {
@@ -94,6 +122,70 @@ class model_walk {
     std::int64_t begin, end;
   };
   static constexpr std::int64_t part_elements = 1 << 18;
+
+  template <class Verb, class E, class L>
+  static void typed_part(const loop_nest& walk, const part& p, E* global, L* local,
+                         std::int64_t local_size) {
+    const placement where = placement_of(local_size, sizeof(E));
+    walk.for_each(p.begin, p.end, [&](std::int64_t g, std::int64_t l, std::int64_t length) {
+      Verb::run(global + g, walk.global_stride(), local + l, walk.local_stride(), length, where);
+    });
+    end_of_copies(where);
+  }
+
+  /// Elements of the same type are copied by their size. Others go through one loop for all pairs of
+  /// types, which calls what is made for the pair: there are as many pairs as take seconds to compile.
+  template <class Verb>
+  static void untyped_part(const loop_nest& walk, const part& p, const tensor_view<T>& global,
+                           const tensor_view<U>& local) {
+    const auto by_size = [&]<std::size_t N>() {
+      typed_part<Verb>(walk, p, static_cast<like<T, element_bytes<N>>*>(global.data_handle()),
+                       static_cast<like<U, element_bytes<N>>*>(local.data_handle()), local.size());
+    };
+    if constexpr (Verb::moves) {
+      if (global.format() == local.format()) {
+        switch (global.format().bits) {
+          case 8:
+            return by_size.template operator()<1>();
+          case 16:
+            return by_size.template operator()<2>();
+          case 32:
+            return by_size.template operator()<4>();
+          default:
+            return by_size.template operator()<8>();
+        }
+      }
+    }
+    const std::int64_t global_size = global.format().bits / 8, local_size = local.format().bits / 8;
+    auto* const to_global = static_cast<like<T, std::byte>*>(global.data_handle());
+    auto* const to_local = static_cast<like<U, std::byte>*>(local.data_handle());
+    const auto run_of_pair = pair_of<Verb>(global.format(), local.format());
+    walk.for_each(p.begin, p.end, [&](std::int64_t g, std::int64_t l, std::int64_t length) {
+      run_of_pair(to_global + g * global_size, walk.global_stride(), to_local + l * local_size,
+                  walk.local_stride(), length);
+    });
+  }
+
+  template <class Void, class E>
+  using like = std::conditional_t<std::is_const_v<Void>, const E, E>;
+  using run_function = void (*)(T*, std::int64_t, U*, std::int64_t, std::int64_t);
+
+  template <class Verb>
+  static run_function pair_of(element_format global, element_format local) {
+    return with_format(global, [local]<class E>() -> run_function {
+      return with_format(local, []<class L>() -> run_function {
+        if constexpr (can_be_paired<E, L> && !(Verb::moves && std::is_same_v<E, L>)) {
+          return [](T* g, std::int64_t global_stride, U* l, std::int64_t local_stride,
+                    std::int64_t n) {
+            Verb::run(static_cast<like<T, E>*>(g), global_stride, static_cast<like<U, L>*>(l),
+                      local_stride, n, placement::cached);
+          };
+        } else {
+          return nullptr;  // refused by check_convertible, or copied by size
+        }
+      });
+    });
+  }
 
   void prepare(const char* verb, std::size_t t, const selection& chosen,
                const loop_nest* row_major) {
@@ -160,10 +252,7 @@ template <class T, executor Executor = serial>
 void slice(const tensor_views<std::type_identity_t<const T>>& globals, const submodel& sub,
            const tensor_views<std::type_identity_t<T>>& locals, Executor&& run_by = {}) {
   const detail::model_walk<const T, T> walk("slice", sub, globals, locals);
-  walk.run(run_by, [](auto* global, std::int64_t global_stride, auto* local,
-                      std::int64_t local_stride, std::int64_t n, detail::placement where) {
-    detail::copy_run(global, global_stride, local, local_stride, n, where);
-  });
+  walk.template run<detail::copy_out>(run_by);
 }
 
 /// Puts all tensors of a submodel back into the global model: scatter<float>(locals, sub, globals).
@@ -174,10 +263,7 @@ template <class T, executor Executor = serial>
 void scatter(const tensor_views<std::type_identity_t<const T>>& locals, const submodel& sub,
              const tensor_views<std::type_identity_t<T>>& globals, Executor&& run_by = {}) {
   const detail::model_walk<T, const T> walk("scatter", sub, globals, locals);
-  walk.run(run_by, [](auto* global, std::int64_t global_stride, auto* local,
-                      std::int64_t local_stride, std::int64_t n, detail::placement where) {
-    detail::copy_run(local, local_stride, global, global_stride, n, where);
-  });
+  walk.template run<detail::copy_in>(run_by);
 }
 
 /// Adds all tensors of a submodel to the global model: scatter_add<float>(locals, sub, globals).
@@ -188,10 +274,7 @@ template <class T, executor Executor = serial>
 void scatter_add(const tensor_views<std::type_identity_t<const T>>& locals, const submodel& sub,
                  const tensor_views<std::type_identity_t<T>>& globals, Executor&& run_by = {}) {
   const detail::model_walk<T, const T> walk("scatter_add", sub, globals, locals);
-  walk.run(run_by, [](auto* global, std::int64_t global_stride, auto* local,
-                      std::int64_t local_stride, std::int64_t n, detail::placement) {
-    detail::add_run(local, local_stride, global, global_stride, n);
-  });
+  walk.template run<detail::add_in>(run_by);
 }
 
 }  // namespace subfed::inline v0

@@ -63,6 +63,57 @@ std::int64_t as_size(Integer value) {
 template <class Integer>
 concept wide_unsigned = std::unsigned_integral<Integer> && sizeof(Integer) >= sizeof(std::int64_t);
 
+/// Throws unless a view of elements of `width` bytes can have these extents. Not of its type, so that
+/// it is compiled once.
+inline void check_view_extents(bool null_data, std::span<const std::int64_t> extents,
+                               std::size_t width) {
+  if (extents.size() > static_cast<std::size_t>(max_rank)) {
+    fail("subfed: tensor_view: the rank " + std::to_string(extents.size()) +
+         " is over 8, in shape " + shape_text(extents));
+  }
+  if (std::any_of(extents.begin(), extents.end(), [](std::int64_t e) { return e < 0; })) {
+    fail("subfed: tensor_view: a negative extent in shape " + shape_text(extents));
+  }
+  const bool empty = std::find(extents.begin(), extents.end(), 0) != extents.end();
+  auto bytes = static_cast<std::int64_t>(width);
+  for (const std::int64_t extent : extents) {
+    if (empty || multiply(bytes, extent)) continue;
+    fail("subfed: tensor_view: shape " + shape_text(extents) + " has more than 2^63 - 1 " +
+         (fits_in_any_order(extents) ? "bytes" : "elements"));
+  }
+  if (null_data && !empty) {
+    fail("subfed: tensor_view: null data for shape " + shape_text(extents));
+  }
+}
+
+/// Throws unless offsets of a view that has elements can be computed, in elements and in bytes, and
+/// added to the address.
+inline void check_view_reach(std::uint64_t address, std::span<const std::int64_t> extents,
+                             std::span<const std::int64_t> strides, std::size_t element_size) {
+  const auto width = static_cast<std::int64_t>(element_size);
+  std::int64_t room = largest_size / width - 1;
+  std::int64_t below = 0;
+  for (std::size_t r = 0; r < extents.size(); ++r) {
+    if (extents[r] == 1) continue;
+    const std::int64_t most = room / (extents[r] - 1);
+    if (strides[r] > most || strides[r] < -most) {
+      fail("subfed: tensor_view: the strides " + shape_text(strides) + " of shape " +
+           shape_text(extents) + " reach further than 2^63 - 1 bytes");
+    }
+    const std::int64_t reach = (extents[r] - 1) * strides[r];
+    room -= reach < 0 ? -reach : reach;
+    if (reach < 0) below -= reach;
+  }
+  const auto bytes_below = static_cast<std::uint64_t>(below * width);
+  const auto bytes_above =
+      static_cast<std::uint64_t>((largest_size / width - room - below) * width);
+  if (bytes_below > address || bytes_above > UINTPTR_MAX - address) {
+    fail("subfed: tensor_view: the strides " + shape_text(strides) + " of shape " +
+         shape_text(extents) + " reach elements that have no address, from the address " +
+         std::to_string(address) + " on");
+  }
+}
+
 template <class V>
 inline constexpr bool is_tensor_view = false;
 template <class T>
@@ -214,58 +265,15 @@ class tensor_view {
     return out;
   }
 
-  /// Offsets can be computed, in elements and in bytes, and added to the address.
-  void check_reach() const {
-    if (size() == 0) return;
-    constexpr auto width = static_cast<std::int64_t>(sizeof(T));
-    std::int64_t room = detail::largest_size / width - 1;
-    std::int64_t below = 0;
-    for (int r = 0; r < rank_; ++r) {
-      if (extents_[r] == 1) continue;
-      const std::int64_t most = room / (extents_[r] - 1);
-      if (strides_[r] > most || strides_[r] < -most) {
-        detail::fail("subfed: tensor_view: the strides " + detail::shape_text(strides()) +
-                     " of shape " + detail::shape_text(extents()) +
-                     " reach further than 2^63 - 1 bytes");
-      }
-      const std::int64_t reach = (extents_[r] - 1) * strides_[r];
-      room -= reach < 0 ? -reach : reach;
-      if (reach < 0) below -= reach;
-    }
-    const auto bytes_below = static_cast<std::uint64_t>(below * width);
-    const auto bytes_above =
-        static_cast<std::uint64_t>((detail::largest_size / width - room - below) * width);
-    const std::uint64_t address = reinterpret_cast<std::uintptr_t>(data_);
-    if (bytes_below > address || bytes_above > UINTPTR_MAX - address) {
-      detail::fail("subfed: tensor_view: the strides " + detail::shape_text(strides()) +
-                   " of shape " + detail::shape_text(extents()) +
-                   " reach elements that have no address, from the address " +
-                   std::to_string(address) + " on");
-    }
-  }
-
   void set_extents(std::span<const std::int64_t> extents) {
-    if (extents.size() > static_cast<std::size_t>(max_rank)) {
-      detail::fail("subfed: tensor_view: the rank " + std::to_string(extents.size()) +
-                   " is over 8, in shape " + detail::shape_text(extents));
-    }
-    if (std::any_of(extents.begin(), extents.end(), [](std::int64_t e) { return e < 0; })) {
-      detail::fail("subfed: tensor_view: a negative extent in shape " +
-                   detail::shape_text(extents));
-    }
-    const bool empty = std::find(extents.begin(), extents.end(), 0) != extents.end();
-    std::int64_t bytes = static_cast<std::int64_t>(sizeof(T));
-    for (const std::int64_t extent : extents) {
-      if (empty || detail::multiply(bytes, extent)) continue;
-      detail::fail("subfed: tensor_view: shape " + detail::shape_text(extents) +
-                   " has more than 2^63 - 1 " +
-                   (detail::fits_in_any_order(extents) ? "bytes" : "elements"));
-    }
-    if (data_ == nullptr && !empty) {
-      detail::fail("subfed: tensor_view: null data for shape " + detail::shape_text(extents));
-    }
+    detail::check_view_extents(data_ == nullptr, extents, sizeof(T));
     rank_ = static_cast<int>(extents.size());
     std::copy(extents.begin(), extents.end(), extents_);
+  }
+  void check_reach() const {
+    if (size() == 0) return;
+    detail::check_view_reach(reinterpret_cast<std::uintptr_t>(data_), extents(), strides(),
+                             sizeof(T));
   }
 
   T* data_;

@@ -4,8 +4,9 @@ write today with numpy and torch. One thread.
 
     PYTHONPATH=build/release/python/package python3 python/bench/compare.py [--native PROGRAM] [--runs 7]
 
---native names the program of python/tests/native.cpp, which does the same in C++. A time is that of the
-processor, the least of so many runs. All ways give the same numbers; that is checked first.
+--native names the program of python/tests/native.cpp, which does the same in C++, in turns with Python. A time is
+that of the processor, the median of so many runs; all ways take turns. All give the same numbers; that is checked
+first.
 """
 import argparse
 import subprocess
@@ -18,8 +19,10 @@ import subfed
 
 NET = subfed.models.preresnet18()
 NAMES = [t.name for t in NET.tensors]
-SUBS = [subfed.draw(NET, subfed.Rolling(), seed=7, round=17, client=c, capacity=1 / (1 << c % 5))
-        for c in range(10)]
+SCHEMES = {"rolling": subfed.Rolling(), "random": subfed.RandomSubset()}
+COHORTS = {name: [subfed.draw(NET, scheme, seed=7, round=17, client=c, capacity=1 / (1 << c % 5))
+                  for c in range(10)] for name, scheme in SCHEMES.items()}
+SUBS = COHORTS["rolling"]
 
 
 def server_of(kind):
@@ -164,13 +167,45 @@ class ReleasedWay:
             v[held] = (total[held] / count[held]).float()
 
 
-def least(runs, call):
-    times = []
-    for _ in range(runs):
-        begin = time.process_time()
-        call()
-        times.append(time.process_time() - begin)
-    return min(times)
+def seconds(call):
+    begin = time.process_time()
+    call()
+    return time.process_time() - begin
+
+
+class Native:
+    """The program in C++, which does one thing at a time."""
+
+    def __init__(self, program):
+        self.process = subprocess.Popen([program, "time"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def seconds(self, verb, scheme):
+        self.process.stdin.write(f"{verb} {scheme}\n")
+        self.process.stdin.flush()
+        return float(self.process.stdout.readline())
+
+
+def beside_native(program, runs):
+    """The same calls in C++ and in Python, in turns: medians, and the median of the ratios."""
+    native = Native(program)
+    print(f"{'beside C++, ms':40s}{'C++':>9s}{'Python':>9s}{'ratio':>9s}")
+    for scheme, subs in COHORTS.items():
+        for kind in ("torch", "numpy"):
+            server = server_of(kind)
+            parts = [subfed.slice(server, sub) for sub in subs]
+            calls = {"slice": lambda: [subfed.slice(server, sub, out=p) for sub, p in zip(subs, parts)],
+                     "average": lambda: subfed.average_cohort(NET, zip(subs, parts), server)}
+            for verb, call in calls.items():
+                pairs = []
+                for run in range(runs + 3):
+                    both = [lambda: native.seconds(verb, scheme), lambda: seconds(call)]
+                    order = (0, 1) if run % 2 else (1, 0)
+                    took = {i: both[i]() for i in order}
+                    pairs.append((took[0], took[1]))
+                pairs = np.array(pairs[3:])
+                cpp, python = np.median(pairs, 0) * 1000
+                ratio = np.median(pairs[:, 1] / pairs[:, 0])
+                print(f"{f'{verb}, {scheme}, {kind}':40s}{cpp:9.2f}{python:9.2f}{ratio:9.3f}")
 
 
 def main():
@@ -182,32 +217,32 @@ def main():
     ways = {"subfed, torch": Package("torch"), "subfed, numpy": Package("numpy"), "numpy.ix_": NumpyIx(),
             "numpy, loop over rows": NumpyRows(), "torch, index operators": TorchIndex(),
             "torch, the released code's way": ReleasedWay()}
-    expected = None
-    rows = []
+    expected, calls = None, {}
     for name, way in ways.items():
         server = server_of(way.kind)
         factors = [1 + c / 8 for c in range(10)]
-        with torch.no_grad():
-            locals_ = [{k: v * np.float32(f) if way.kind == "numpy" else v * f for k, v in part.items()}
-                       for part, f in zip(way.cut(server), factors)]
-            way.average(server, locals_)
-            got = np.concatenate([np.asarray(server[k]).reshape(-1) for k in NAMES])
-            expected = got if expected is None else expected
-            assert np.array_equal(got, expected), name
-            runs = given.runs * 4 if name.startswith("subfed") else given.runs
-            rows.append((name, least(runs, lambda: way.cut(server)),
-                         least(runs, lambda: way.average(server, locals_))))
-            if name.startswith("subfed"):  # as in C++, where the clients' tensors are there already
-                rows.append((name + ", into given tensors", least(runs, lambda: [
-                    subfed.slice(server, sub, out=part) for sub, part in zip(SUBS, locals_)]), None))
+        locals_ = [{k: v * np.float32(f) if way.kind == "numpy" else v * f for k, v in part.items()}
+                   for part, f in zip(way.cut(server), factors)]
+        way.average(server, locals_)
+        got = np.concatenate([np.asarray(server[k]).reshape(-1) for k in NAMES])
+        expected = got if expected is None else expected
+        assert np.array_equal(got, expected), name
+        calls[name] = (lambda way=way, server=server: way.cut(server),
+                       lambda way=way, server=server, parts=locals_: way.average(server, parts))
+    times = {name: ([], []) for name in calls}
+    for _ in range(given.runs):
+        for name, (cut, average) in calls.items():
+            times[name][0].append(seconds(cut))
+            times[name][1].append(seconds(average))
+    print(f"{'PreResNet18, 10 clients, rolling, ms':40s}{'cut':>9s}{'average':>9s}")
+    for name, both in times.items():
+        cut, average = (1000 * np.median(t) for t in both)
+        print(f"{name:40s}{cut:9.1f}{average:9.1f}")
     if given.native:
-        runs = [subprocess.run([given.native, "time"], check=True, capture_output=True, text=True).stdout
-                for _ in range(3)]
-        rows.insert(0, ("C++, into given tensors", *np.min([list(map(float, r.split())) for r in runs], 0)))
-    print(f"{'PreResNet18, 10 clients, ms':40s}{'cut':>9s}{'average':>9s}")
-    for name, cut, average in rows:
-        print(f"{name:40s}{1000 * cut:9.1f}{'' if average is None else f'{1000 * average:9.1f}':>9s}")
+        print()
+        beside_native(given.native, 4 * given.runs)
 
 
 if __name__ == "__main__":
-    main()
+    with torch.no_grad():
+        main()

@@ -63,7 +63,7 @@ def main(argv=None):
     torch.use_deterministic_algorithms(True)
     images, labels = load(given.data, "train")
     test_images, test_labels = load(given.data, "t10k")
-    shards = torch.randperm(len(labels)).view(100, 600)          # of 100 clients
+    shards = torch.randperm(len(labels)).view(100, -1)           # of 100 clients
 
     net = describe()
     net.check_shapes(server := network(subfed.Submodel.full(net)))

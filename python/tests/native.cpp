@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: MIT
-/// The same work in C++, for comparison: rounds of PreResNet18 with ten clients.
+/// The same work in C++, for comparison: rounds of PreResNet18 with five clients, and with ten.
 ///
 ///   native check <file>   writes the server's tensors after a round of each scheme, one after the other
-///   native time           prints the processor's seconds for slice and average, least of some runs
+///   native time           reads lines such as "slice rolling" or "average random", and answers with the
+///                         processor's seconds that it took
 #include <models/pre_resnet18.hpp>
 #include <subfed/subfed.hpp>
 
-#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <ctime>
+#include <iostream>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -50,9 +52,10 @@ tensors locals_of(const subfed::submodel& sub) {
 }
 
 template <class Scheme>
-std::vector<subfed::submodel> cohort_of(const subfed::model& net, const Scheme& scheme) {
+std::vector<subfed::submodel> cohort_of(const subfed::model& net, const Scheme& scheme,
+                                        std::uint64_t clients) {
   std::vector<subfed::submodel> out;
-  for (std::uint64_t client = 0; client < 10; ++client) {
+  for (std::uint64_t client = 0; client < clients; ++client) {
     const double share = 1.0 / static_cast<double>(1 << client % 5);
     out.push_back(
         subfed::draw(net, scheme, {.seed = 7, .round = 17, .client = client, .capacity = share}));
@@ -65,7 +68,7 @@ bool write_round(const subfed::model& net, const Scheme& scheme, std::FILE* file
   tensors server = server_of(net);
   std::vector<tensors> locals;
   std::vector<subfed::update<float>> updates;
-  for (const auto& sub : cohort_of(net, scheme)) {
+  for (const auto& sub : cohort_of(net, scheme, 5)) {
     locals.push_back(locals_of(sub));
     subfed::slice<float>(server.views, sub, locals.back().views);
     const float factor = 1 + static_cast<float>(sub.origin().client) / 8;
@@ -82,34 +85,38 @@ bool write_round(const subfed::model& net, const Scheme& scheme, std::FILE* file
   return true;
 }
 
-template <class F>
-double least_seconds(F&& f) {
-  double least = 1e9;
-  for (int i = 0; i < 30; ++i) {
-    const std::clock_t begin = std::clock();
-    f();
-    least = (std::min)(least, static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC);
-  }
-  return least;
-}
-
-void print_times(const subfed::model& net) {
-  tensors server = server_of(net);
+/// A cohort with its tensors there already.
+struct prepared {
+  std::vector<subfed::submodel> cohort;
   std::vector<tensors> locals;
   std::vector<subfed::update<float>> updates;
-  const auto cohort = cohort_of(net, subfed::rolling{});
-  for (const auto& sub : cohort) {
-    locals.push_back(locals_of(sub));
-    updates.push_back({sub, locals.back().views, 1.0});
-  }
-  const double slices = least_seconds([&] {
-    for (std::size_t c = 0; c < cohort.size(); ++c) {
-      subfed::slice<float>(server.views, cohort[c], locals[c].views);
+
+  explicit prepared(std::vector<subfed::submodel> subs) : cohort(std::move(subs)) {
+    for (const auto& sub : cohort) {
+      locals.push_back(locals_of(sub));
+      updates.push_back({sub, locals.back().views, 1.0});
     }
-  });
-  const double average =
-      least_seconds([&] { subfed::average_cohort<float>(net, updates, server.views); });
-  std::printf("%.6f %.6f\n", slices, average);
+  }
+};
+
+/// For each line with a verb and a scheme: does it once, and prints the processor's seconds.
+void answer(const subfed::model& net) {
+  tensors server = server_of(net);
+  prepared rolling(cohort_of(net, subfed::rolling{}, 10));
+  prepared random(cohort_of(net, subfed::random_subset{}, 10));
+  std::string verb, scheme;
+  while (std::cin >> verb >> scheme) {
+    prepared& clients = scheme == "random" ? random : rolling;
+    const std::clock_t begin = std::clock();
+    if (verb == "average") {
+      subfed::average_cohort<float>(net, clients.updates, server.views);
+    } else {
+      for (std::size_t c = 0; c < clients.cohort.size(); ++c) {
+        subfed::slice<float>(server.views, clients.cohort[c], clients.locals[c].views);
+      }
+    }
+    std::cout << static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC << std::endl;
+  }
 }
 
 }  // namespace
@@ -118,7 +125,7 @@ int main(int argc, char** argv) {
   const subfed::model net = models::describe_pre_resnet18().net;
   const std::string what = argc > 1 ? argv[1] : "";
   if (what == "time") {
-    print_times(net);
+    answer(net);
     return 0;
   }
   if (what != "check" || argc != 3) return 2;

@@ -218,9 +218,15 @@ def test_the_gil_is_released():
     updates = [(full, [np.ones(4_000_000)]) for _ in range(4)]
     mean = subfed.SelectiveAverage(net)
     mean.add(full, to)
+    sgd, held = subfed.ServerSGD(net), subfed.HeldElements.of(net, [full])
+    sgd.begin(to)
+    small = subfed.Model()
+    small.tensor("t", [small.group("g", 200_000)])
     for call in (lambda: subfed.slice(to, full, out=updates[0][1]),
+                 lambda: subfed.scatter(updates[0][1], full, to), lambda: subfed.scatter_add(updates[0][1], full, to),
                  lambda: subfed.average_cohort(net, updates, to), lambda: mean.add(full, to),
-                 lambda: mean.finish(to)):
+                 lambda: mean.finish(to), lambda: sgd.begin(to), lambda: sgd.finish(held, to),
+                 lambda: subfed.node_norms(small, [to[0][:200_000]]), lambda: subfed.random_values(small)):
         ticks, done = [], threading.Event()
 
         def tick():

@@ -161,40 +161,118 @@ def test_the_source_of_a_capsule_may_be_gone():
         average(to, update)
 
 
-def test_ten_thousand_calls_leak_no_capsule_and_no_reference():
-    import resource
+ONE = subfed.Model()
+ONE.tensor("t", [ONE.group("g", 2)])
+FULL = subfed.Submodel.full(ONE)
+
+
+def plain():
+    return [np.ones(2, np.float32)]
+
+
+def begun():
+    steps = subfed.ServerSGD(ONE)
+    steps.begin(plain())
+    return steps
+
+
+READ = {
+    "slice": lambda t: subfed.slice([t], FULL),
+    "scatter": lambda t: subfed.scatter([t], FULL, plain()),
+    "scatter_add": lambda t: subfed.scatter_add({"t": t}, FULL, plain()),
+    "average": lambda t: subfed.average_cohort(ONE, [(FULL, [t])], plain()),
+    "add": lambda t: subfed.SelectiveAverage(ONE).add(FULL, [t]),
+    "begin": lambda t: subfed.ServerSGD(ONE).begin([t]),
+    "node_norms": lambda t: subfed.node_norms(ONE, {"t": t}),
+    "values": lambda t: subfed.prove_description(ONE, lambda d: d["t"] ** 2, [t], advice_runs=0),
+    "cut_difference": lambda t: subfed.cut_difference(FULL, [t], lambda d: d["t"]),
+}
+WRITTEN = {
+    "out": lambda t: subfed.slice(plain(), FULL, out=[t]),
+    "scatter_into": lambda t: subfed.scatter(plain(), FULL, {"t": t}),
+    "scatter_add_into": lambda t: subfed.scatter_add(plain(), FULL, [t]),
+    "average_into": lambda t: subfed.average_cohort(ONE, [(FULL, plain())], [t]),
+    "finish": lambda t: subfed.SelectiveAverage(ONE).finish([t]),
+    "optimizer": lambda t: begun().finish(subfed.HeldElements.of(ONE, [FULL]), [t]),
+}
+TAKEN = {**READ, **WRITTEN}
+
+
+class Gives:
+    """An object whose __dlpack__ gives what it is told to."""
+
+    def __init__(self, given):
+        self.given = given
+
+    def __dlpack__(self, **named):
+        if isinstance(self.given, Exception):
+            raise self.given
+        return self.given
+
+
+def tricks():
     array = np.ones(2, np.float32)
-    net = subfed.Model()
-    net.tensor("t", [net.group("g", 2)])
-    sub, to = subfed.Submodel.full(net), [np.zeros(2, np.float32)]
-    big = subfed.Model()
-    big.tensor("t", [big.group("g", 200000)])
-    big_sub, big_to = subfed.Submodel.full(big), [np.zeros(200000, np.float32)]
-    deleted = 0
+    used, nameless = Producer(array), Producer(array)
+    subfed.slice([used], FULL)
+    yield "has taken", used, 1
+    yield "without a name", Gives(api.PyCapsule_New(ctypes.addressof(nameless.managed), None, None)), None
+    yield "named 'datetime.datetime_CAPI'", Gives(datetime.datetime_CAPI), None
+    yield "named 'dltensor2'", Producer(array, name=b"dltensor2"), 0
+    yield "type 'NoneType' by __dlpack__", Gives(None), None
+    yield "type 'int' by __dlpack__", Gives(7), None
+    yield "cannot be read: BufferError: no$", Gives(BufferError("no")), None
+    yield "version 9, known is 1", Producer(array, version=9), 1
+    yield "on a CUDA device", Producer(array, device=2), 1
+    yield "CUDA|device", Producer(array, device=2, version=1), 1
+    yield "another type|elements of", Producer(array, code=9), 1
+    yield "of type 'object'", object(), None
+    yield "of type 'list'", [1.0, 2.0], None
 
-    def calls(n):
-        nonlocal deleted
-        for i in range(n):
-            good, bad = Producer(array), Producer(array, device=2)
-            subfed.average_cohort(net, [(sub, [good])], to)
-            with pytest.raises(subfed.Error):
-                subfed.average_cohort(net, [(sub, [bad])], to)
-            deleted += good.deleted + bad.deleted
-            with pytest.raises(subfed.Error):
-                subfed.average_cohort(net, [(sub, [good])], to)
 
-    calls(100)
-    gc.collect()
-    before = sys.getrefcount(array), sys.getrefcount(to[0])
-    calls(10000 - 100)
-    gc.collect()
-    assert deleted == 20000
-    assert (sys.getrefcount(array), sys.getrefcount(to[0])) == before
-    subfed.slice(big_to, big_sub)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    for _ in range(300):  # 240 MB, if what is cut out or its source were kept
-        subfed.slice(big_to, big_sub)
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak < 100 * 1024
+@pytest.mark.parametrize("name", TAKEN)
+def test_every_trick_is_an_error_wherever_a_tensor_is_taken(name):
+    for text, given, deleted in tricks():
+        with pytest.raises(subfed.Error, match=text) as caught:
+            TAKEN[name](given)
+        assert caught.value.tensor == "t"
+        if deleted is not None:
+            assert given.deleted == deleted, text
+
+
+@pytest.mark.parametrize("name", TAKEN)
+def test_good_capsules_are_taken_once_wherever_a_tensor_is_taken(name):
+    for version in (None, 1):
+        given = Producer(np.ones(2, np.float32), version=version)
+        TAKEN[name](given)
+        assert given.deleted == 1
+        with pytest.raises(subfed.Error, match="has taken"):
+            TAKEN[name](given)
+        assert given.deleted == 1
+
+
+@pytest.mark.parametrize("name", TAKEN)
+def test_what_is_only_read_may_be_read_only_and_what_is_written_may_not(name):
+    for given in (Producer(np.ones(2, np.float32), version=1, flags=1), read_only(np.ones(2, np.float32))):
+        if name in READ:
+            TAKEN[name](given)
+        else:
+            with pytest.raises(subfed.Error, match="is a destination, but is read-only"):
+                TAKEN[name](given)
+
+
+def test_exceptions_that_are_not_about_the_tensor_come_through():
+    for error in (KeyboardInterrupt(), MemoryError(), ZeroDivisionError("mine")):
+        for call in TAKEN.values():
+            with pytest.raises(type(error)):
+                call(RaisesBase(error))
+
+
+class RaisesBase:
+    def __init__(self, error):
+        self.error = error
+
+    def __dlpack__(self, **named):
+        raise self.error
 
 
 def test_cut_gives_arrays_to_train_in_place():

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""A wheel, in a virtual environment that sees the system's packages."""
+"""A source distribution and a wheel, in a virtual environment that sees the system's packages."""
 import os
 import pathlib
 import shutil
 import subprocess
 import sys
+import tarfile
 import textwrap
 import venv
 import zipfile
@@ -15,16 +16,25 @@ PYTHON = pathlib.Path(__file__).resolve().parents[1]
 
 
 @pytest.mark.skipif(not os.environ.get("SUBFED_EXT"), reason="SUBFED_EXT names no extension to pack")
-def test_the_wheel_is_installed_and_does_the_ten_lines(tmp_path):
+def test_a_wheel_from_the_source_distribution_is_installed_and_does_the_ten_lines(tmp_path):
     pytest.importorskip("pip")
     pytest.importorskip("wheel")
     plain = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "LD_PRELOAD")}
-    source = tmp_path / "repository" / "python"  # so that nothing is built into the repository
-    source.mkdir(parents=True)
-    (source.parent / "include").symlink_to(PYTHON.parent / "include")
-    for name in ("pyproject.toml", "setup.py", "README.md"):
-        shutil.copy(PYTHON / name, source)
-    shutil.copytree(PYTHON / "src" / "subfed", source / "src" / "subfed")
+    copy = tmp_path / "repository"  # so that nothing is built into the repository
+    shutil.copytree(PYTHON.parent / "include", copy / "include")
+    shutil.copytree(PYTHON, copy / "python", ignore=shutil.ignore_patterns("build", "*.egg-info", "tests"))
+    shutil.copy(PYTHON.parent / "LICENSE", copy)
+    subprocess.run([sys.executable, "setup.py", "-q", "sdist", "--dist-dir", tmp_path], check=True,
+                   env=plain, cwd=copy / "python")
+    (source,) = tmp_path.glob("subfed-*.tar.gz")
+    with tarfile.open(source) as file:
+        packed = {pathlib.PurePath(*pathlib.PurePath(n).parts[1:]) for n in file.getnames()}
+    needed = {p.relative_to(copy) for p in (copy / "include").rglob("*.hpp")} | {
+        p.relative_to(copy / "python") for p in (copy / "python" / "src").rglob("*.*") if p.is_file()
+        and "egg-info" not in str(p)}
+    needed |= {pathlib.Path(n) for n in ("CMakeLists.txt", "LICENSE", "README.md", "setup.py", "pyproject.toml")}
+    assert needed - packed == set()
+    shutil.rmtree(copy)
     subprocess.run([sys.executable, "-m", "pip", "wheel", "-q", "--no-build-isolation", "--no-deps",
                     "--no-index", "-w", tmp_path, source], check=True, env=plain, cwd=tmp_path)
     (wheel,) = tmp_path.glob("subfed-*.whl")

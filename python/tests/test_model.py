@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Models and submodels: description, words, bytes."""
 import copy
+import json
+import pathlib
 import pickle
 
 import numpy as np
@@ -154,12 +156,47 @@ def test_models_with_concatenations_are_pickled():
     assert again == net and again.tensors[0].bound_to == net.tensors[0].bound_to
 
 
+def test_models_go_as_json_and_come_back():
+    for net in (described(), subfed.models.resnet18(), subfed.Model()):
+        text = net.to_json()
+        assert json.loads(text)["format"] == "subfed model"
+        assert subfed.Model.read(text) == net
+    net = described()
+    read = json.loads(net.to_json())
+    assert read["groups"][1] == {"name": "classes", "extent": 2, "cut": "never"}
+    assert read["tensors"][0] == {"name": "conv.weight", "dimensions": [
+        [{"group": "hidden"}], [{"whole": 3}], [{"whole": 3}], [{"whole": 3}]]}
+    # The text of docs/model_file.md, which C++ reads too.
+    text = (pathlib.Path(__file__).resolve().parents[2] / "docs" / "model_file.md").read_text()
+    other = subfed.Model.read(text.split("```json\n")[1].split("```")[0])
+    assert [t.bound_to for t in other.tensors] == ["(4 x hidden, hidden)", "(classes, hidden)", "(hidden,)"]
+    for end in range(0, len(net.to_json()) - 2, 7):
+        with pytest.raises(subfed.Error, match="model file"):
+            subfed.Model.read(net.to_json()[:end])
+    for wrong, text in [('"version": 1', "version 2"), ('"hidden", "extent"', "nobody")]:
+        with pytest.raises(subfed.Error):
+            subfed.Model.read(net.to_json().replace(wrong, wrong.replace("1", "2").replace("hidden", "h")))
+
+
+def test_sets_go_as_bytes_and_come_back():
+    net = described()
+    sub = subfed.draw(net, subfed.RandomSubset(), seed=1, round=2, client=2**64 - 1, capacity=0.5)
+    data = sub.to_bytes()
+    again = subfed.Submodel.from_bytes(net, data, seed=1, round=2, client=2**64 - 1, capacity=0.5)
+    assert again.same_nodes(sub) and again.client == sub.client and again.to_bytes() == data
+    assert subfed.Submodel.from_bytes(net, data).client == 0
+    # As docs/model_file.md tells, and as C++ writes them.
+    window = subfed.Submodel(net, {"hidden": [4, 5, 0]}).to_bytes()
+    assert window[:4] == b"SFS1" and window[12:] == bytes([2, 6, 2, 8, 1, 11, 0, 2, 1, 0, 1])
+    with pytest.raises(subfed.Error, match="'classes' is restricted"):
+        sub.restricted("classes", [1]).to_bytes()
+
+
 def test_broken_bytes_are_refused():
     net = described()
-    sub = subfed.draw(net, subfed.RandomSubset(), capacity=0.5)
-    data = sub.to_bytes()
-    assert subfed.Submodel.from_bytes(net, data).same_nodes(sub)
-    other = described().mark("fc.bias", "local")
+    data = subfed.draw(net, subfed.RandomSubset(), capacity=0.5).to_bytes()
+    other = subfed.Model()
+    other.group("hidden", 6)
     with pytest.raises(subfed.Error, match="of another model"):
         subfed.Submodel.from_bytes(other, data)
     for end in range(len(data)):
@@ -167,17 +204,32 @@ def test_broken_bytes_are_refused():
             subfed.Submodel.from_bytes(net, data[:end])
     with pytest.raises(subfed.Error):
         subfed.Submodel.from_bytes(net, data + b"\0")
-    for at in range(18 + 8 + 32, len(data)):
-        for value in (0x7F, 0xFF):
-            broken = data[:at] + bytes([value]) + data[at + 1:]
+    for at in range(len(data)):
+        for value in (0, 1, 0x7F, 0x80, 0xFF):
             try:
-                subfed.Submodel.from_bytes(net, broken)
+                subfed.Submodel.from_bytes(net, data[:at] + bytes([value]) + data[at + 1:])
             except subfed.Error:
                 pass
-    state = net.__getstate__()
-    for end in range(0, len(state), 3):
-        with pytest.raises(subfed.Error):
-            subfed.Model.__new__(subfed.Model).__setstate__(state[:end])
+
+
+def test_broken_states_of_pickles_are_refused():
+    net = described()
+    sub = subfed.draw(net, subfed.Rolling(), capacity=0.5).restricted("classes", [1])
+    nodes = subfed.IndexSet(5, [1, 2])
+    for kind, states in [
+            (subfed.IndexSet, [(5, ((4, 2),)), (5, ((1, 2), (2, 1))), (-1, ()), (5, ((0, 0),))]),
+            (subfed.Submodel, [(net, b"SFS1", (0, 0, 0, 1.0), {}),
+                               (*sub.__getstate__()[:3], {7: (2, ((0, 1),))}),
+                               (*sub.__getstate__()[:3], {1: (3, ((0, 1),))})]),
+            (subfed.Model, ["", "{}"])]:
+        for state in states:
+            with pytest.raises(subfed.Error):
+                kind.__new__(kind).__setstate__(state)
+    for kind, state in [(subfed.IndexSet, ()), (subfed.IndexSet, ("5", ())), (subfed.Submodel, (1, 2, 3, 4)),
+                        (subfed.Submodel, (net, b"", (), {})), (subfed.IndexSet, (5, ((),)))]:
+        with pytest.raises((TypeError, ValueError, RuntimeError, IndexError)):
+            kind.__new__(kind).__setstate__(state)
+    assert pickle.loads(pickle.dumps(nodes)) == nodes and hash(nodes) == hash(subfed.IndexSet(5, [1, 2]))
 
 
 def test_submodels_say_what_they_hold():

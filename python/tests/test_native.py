@@ -25,9 +25,9 @@ def test_rounds_of_preresnet18_have_the_bits_of_cpp(tmp_path):
             server[tensor.name] = (((31 * i + 17 * t) % 1021).astype(np.float32) / 1024).reshape(
                 tensor.shape)
         updates = []
-        for client in range(10):
+        for client in range(5):
             sub = subfed.draw(net, scheme, seed=7, round=17, client=client,
-                              capacity=1 / (1 << client % 5))
+                              capacity=1 / (1 << client))
             tensors = subfed.slice(server, sub)
             for tensor in tensors.values():
                 tensor *= np.float32(1 + client / 8)

@@ -214,3 +214,65 @@ def test_index_sets():
     big = subfed.IndexSet.full(2**62)
     assert pickle.loads(pickle.dumps(big)) == big and big.is_full()
     assert repr(s) == "IndexSet(8, [6, 7, 0, 3])"
+
+
+def scored():
+    """A model and tensors of mixed types; the norms of hidden are 3, 1, 2, 0."""
+    net = subfed.Model()
+    hidden = net.group("hidden", 4)
+    net.tensor("w", [hidden, 2])
+    net.tensor("b", [hidden])
+    net.tensor("steps", [], role="counter")
+    net.tensor("mean", [hidden], role="statistic")
+    return net, {"mean": np.full(4, 9.0), "steps": np.int64(7), "b": np.array([2, 0, 0, 0], np.float16),
+                 "w": np.array([[-1, 2], [0, 1], [2, 0], [0, 0]], np.float32)}
+
+
+def test_the_nodes_with_the_largest_norms():
+    net, tensors = scored()
+    tensors["steps"] = np.array(7)
+    norms = subfed.node_norms(net, tensors)
+    assert norms["hidden"].tolist() == [3, 1, 2, 0] and norms.parent == net
+    assert subfed.node_norms(net, tensors, "one")["hidden"].tolist() == [5, 1, 2, 0]
+    assert subfed.node_norms(net, tensors, order="infinity")["hidden"].tolist() == [2, 1, 2, 0]
+    sub = subfed.draw(net, subfed.TopK(norms), capacity=0.5)
+    assert list(sub["hidden"]) == [0, 2]
+    assert list(subfed.draw(net, subfed.TopK(norms, "ceil", 3), capacity=0.3)["hidden"]) == [0, 1, 2]
+    tensors["w"][1, 0] = np.nan
+    with pytest.raises(subfed.Error, match="element that is NaN") as caught:
+        subfed.node_norms(net, tensors)
+    assert caught.value.tensor == "w"
+    tensors["w"] = np.zeros((4, 2), np.int32)
+    with pytest.raises(subfed.Error, match="'w' is a parameter of integers"):
+        subfed.node_norms(net, tensors)
+    with pytest.raises(subfed.Error, match="'three', expected one of 'one', 'two', 'infinity'"):
+        subfed.node_norms(net, tensors, "three")
+
+
+def test_scores_of_ones_own_are_written_in_place_and_a_scheme_keeps_a_copy():
+    net, _ = scored()
+    scores = subfed.NodeScores(net)
+    scores["hidden"][...] = [1, 5, 5, 2]
+    best = subfed.TopK(scores)
+    scores["hidden"][0] = 100
+    assert list(best(subfed.DrawRequest(group="hidden", extent=4, capacity=0.5))) == [1, 2]
+    assert list(subfed.draw(net, subfed.TopK(scores), capacity=0.25)["hidden"]) == [0]
+    view = scores["hidden"]
+    del scores
+    assert view.tolist() == [100, 5, 5, 2]  # the array keeps what it shows
+    with pytest.raises(subfed.Error, match="no group 'other'"):
+        subfed.NodeScores(net)["other"]
+    with pytest.raises(subfed.Error, match="has 5 nodes, but there are scores of 4"):
+        best(subfed.DrawRequest(group="hidden", extent=5))
+    view[1] = np.nan
+    for again in (pickle.loads(pickle.dumps(best)), best):
+        assert list(again(subfed.DrawRequest(group="hidden", extent=4, capacity=0.5))) == [1, 2]
+        assert repr(again) == "TopK(round_to='floor', minimum=1)"
+    nan = subfed.NodeScores(net)
+    nan["hidden"][3] = np.nan
+    with pytest.raises(subfed.Error, match="a score of group 'hidden' is NaN") as caught:
+        subfed.TopK(nan)
+    assert caught.value.group == "hidden"
+    for state in ((net, [np.zeros(3)]), (net, [])):
+        with pytest.raises(subfed.Error, match="of another model"):
+            subfed.NodeScores.__new__(subfed.NodeScores).__setstate__(state)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What a user writes: torchvision's resnet18, five rounds of FedRolex over ten clients."""
+import pathlib
+
 import numpy as np
 import pytest
 
@@ -9,26 +11,23 @@ torch = pytest.importorskip("torch")
 torchvision = pytest.importorskip("torchvision")
 
 
-def train(tensors, client):
-    """Stands for a client's training: adds something of its own to each number of floating type."""
-    for tensor in tensors.values():
-        tensor.add_(1 if not tensor.is_floating_point() else (client + 1) / 64)
+DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs" / "python.md"
 
 
-def five_rounds():
+@pytest.fixture(scope="module")
+def trained():
+    """The description and the server behind the program in the documentation. What stands for a client's training
+    adds something of its own to each number of floating type."""
+    program = {}
+
+    def train(tensors):
+        for tensor in tensors.values():
+            tensor.add_(1 if not tensor.is_floating_point() else (program["client"] + 1) / 64)
+
+    program["train"] = train
     torch.manual_seed(0)
-    net = subfed.models.resnet18()
-    server = torchvision.models.resnet18()
-    for round in range(5):
-        updates = []
-        for client in range(10):
-            sub = subfed.draw(net, subfed.Rolling(), seed=7, round=round, client=client,
-                              capacity=[1, 1 / 2, 1 / 4, 1 / 8, 1 / 16][client % 5])
-            tensors = subfed.slice(server, sub)
-            train(tensors, client)
-            updates.append((sub, tensors))
-        subfed.average_cohort(net, updates, server)
-    return net, server
+    exec(DOCS.read_text().split("```python\n")[1].split("```")[0], program)
+    return program["net"], program["server"]
 
 
 def test_resnet18_is_described_as_torchvision_has_it():
@@ -41,45 +40,44 @@ def test_resnet18_is_described_as_torchvision_has_it():
         assert sum(".middle1" in g.name for g in net.groups) == blocks
 
 
-def test_five_rounds_give_the_numbers_that_plain_indexing_gives():
-    net, server = five_rounds()
+def rolled(tensors, groups, round, back=False):
+    """The tensors with their windows' first nodes in front, or in their own order again."""
+    out = {}
+    for name, value in tensors.items():
+        axes = [axis for axis, bound in enumerate(groups[name]) if bound]
+        out[name] = torch.roll(value, [round if back else -round] * len(axes), axes) if axes else value
+    return out
+
+
+def test_five_rounds_give_the_numbers_that_plain_indexing_gives(trained):
+    net, server = trained
     torch.manual_seed(0)
-    expected = {k: v.numpy().copy() for k, v in torchvision.models.resnet18().state_dict().items()}
-    roles = {t.name: t for t in net.tensors}
+    groups = {t.name: [not (text.isdigit() or text == "classes")
+                       for text in t.bound_to.strip("(),").split(", ")] for t in net.tensors if t.shape}
+    expected = {k: v for k, v in torchvision.models.resnet18().state_dict().items() if k in groups}
     for round in range(5):
-        sums = {k: np.zeros(v.shape) for k, v in expected.items()}
-        weights = {k: np.zeros(v.shape) for k, v in expected.items()}
+        expected = rolled(expected, groups, round)
+        sums = {k: torch.zeros(v.shape, dtype=torch.float64) for k, v in expected.items()}
+        counts = {k: torch.zeros(v.shape) for k, v in expected.items()}
         for client in range(10):
             capacity = [1, 1 / 2, 1 / 4, 1 / 8, 1 / 16][client % 5]
             for name, value in expected.items():
-                if roles[name].role == "counter":
-                    continue
-                nodes = []
-                for extent, text in zip(value.shape, roles[name].bound_to.strip("()").split(", ")):
-                    if text.rstrip(",").isdigit() or text.startswith("classes"):
-                        nodes.append(np.arange(extent))
-                    else:
-                        kept = max(1, int(extent * capacity))
-                        nodes.append((round + np.arange(kept)) % extent)
-                at = np.ix_(*nodes)
-                trained = value[at] + np.float32((client + 1) / 64)
-                sums[name][at] += trained
-                weights[name][at] += 1
-        for name, value in expected.items():
-            held = weights[name] > 0
-            value[held] = (sums[name][held] / weights[name][held]).astype(np.float32)
-    for name, value in server.state_dict().items():
-        assert np.array_equal(value.numpy(), expected[name]), name
+                at = tuple(np.s_[:max(1, int(e * capacity))] if bound else np.s_[:]
+                           for e, bound in zip(value.shape, groups[name]))
+                sums[name][at] += value[at] + (client + 1) / 64
+                counts[name][at] += 1
+        # Prefixes of the full client's tensors: each element has a holder.
+        expected = rolled({k: (sums[k] / counts[k]).float() for k in expected}, groups, round, back=True)
     for name, value in server.state_dict().items():
         if name.endswith("num_batches_tracked"):
             assert value == 0  # kept, and never made a float
+        else:
+            assert torch.equal(value, expected[name]), name
 
 
-def test_a_cut_resnet18_runs():
-    net, server = five_rounds()
+def test_a_cut_resnet18_runs(trained):
+    net, server = trained
     sub = subfed.draw(net, subfed.Rolling(), round=3, capacity=0.5)
-
-
     small = torchvision.models.resnet18()
     for name, module in small.named_modules():
         if isinstance(module, torch.nn.Conv2d):

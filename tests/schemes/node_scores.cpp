@@ -37,6 +37,33 @@ TEST_CASE("node norms of two layers, by hand") {
   CHECK(node_norms<float>(net, v, norm_order::one)[h][1] == 3);
 }
 
+TEST_CASE("norms of tensors of mixed types are those of their values, and counters have no part") {
+  subfed::model net;
+  const auto h = net.group("h", 2);
+  net.tensor("w", {h, 2});
+  net.tensor("b", {h});
+  net.tensor("count", {}, subfed::role::counter);
+  float w[] = {1, -2, 3, 0};
+  double b[] = {2, 0.5};
+  std::int64_t count = 7;
+  const auto norms = [&] {
+    return node_norms<void>(
+        net,
+        {subfed::tensor_view<float>(w, {2, 2}), subfed::tensor_view<double>(b, {2}),
+         subfed::tensor_view<std::int64_t>(&count, {})},
+        norm_order::one);
+  };
+  CHECK(norms()[h][0] == 5);
+  CHECK(norms()[h][1] == 3.5);
+  b[1] = std::numeric_limits<double>::infinity();
+  CHECK(message_of(norms) == "subfed: node_norms: tensor 'b' has an element that is inf");
+  subfed::model whole;
+  whole.tensor("w", {2});
+  std::int32_t n[] = {1, 2};
+  CHECK(message_of([&] { node_norms<void>(whole, {subfed::tensor_view<std::int32_t>(n, {2})}); }) ==
+        "subfed: node_norms: tensor 'w' is a parameter of integers");
+}
+
 TEST_CASE("the norm of a node is that of all that is lost without it") {
   subfed::model net;
   const auto a = net.group("a", 5);

@@ -12,6 +12,7 @@
 #include <subfed/scalar.hpp>
 #include <subfed/tensor_view.hpp>
 #include <subfed/tensor_views.hpp>
+#include <subfed/untyped_view.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -89,6 +90,40 @@ inline std::vector<scored_axis> scored_axes(const model& net, const model::tenso
   return out;
 }
 
+/// Adds the powers of a parameter's elements to the scores of their nodes, or raises these to the largest.
+template <class E>
+void add_norms(node_scores& out, const model::tensor_info& info, const tensor_view<const E>& view,
+               norm_order p) {
+  const std::vector<scored_axis> axes = scored_axes(out.parent(), info);
+  std::int64_t index[max_rank]{};
+  for_each_offset(view, [&](std::int64_t offset) {
+    const double x =
+        std::abs(static_cast<double>(scalar_traits<E>::load(view.data_handle()[offset])));
+    if (!is_finite_double(x)) {
+      fail("subfed: node_norms: tensor '" + info.name + "' has an element that is " + text(x),
+           {.tensor = info.name});
+    }
+    for (std::size_t a = 0; a < axes.size(); ++a) {
+      const auto node_of = [&](const scored_axis& axis) {
+        return axis.nodes[static_cast<std::size_t>(index[axis.dimension])];
+      };
+      const std::int64_t node = node_of(axes[a]);
+      bool counted = node < 0;
+      for (std::size_t b = 0; b < a && !counted; ++b) {
+        counted = axes[b].group == axes[a].group && node_of(axes[b]) == node;
+      }
+      if (counted) continue;
+      double& score = out[group_id(axes[a].group)][static_cast<std::size_t>(node)];
+      if (p == norm_order::infinity) {
+        score = (std::max)(score, x);
+      } else {
+        score += p == norm_order::one ? x : rounded_product(x, x);
+      }
+    }
+    for (int r = view.rank() - 1; r >= 0 && ++index[r] == view.extent(r); --r) index[r] = 0;
+  });
+}
+
 }  // namespace detail
 
 /// The norm of all that is cut with a node: the elements of all parameters that belong to it, through
@@ -97,50 +132,29 @@ inline std::vector<scored_axis> scored_axes(const model& net, const model::tenso
 ///
 ///   score[n] = (sum over elements x of node n of |x|^p)^(1/p)
 ///
-/// Statistics, counters and local tensors have no part in it.
+/// Statistics, counters and local tensors have no part in it. T void: tensors of mixed types.
 ///
-/// Throws    error for a wrong number or shape of tensors, or an element that is not finite; it names the
-///           tensor.
+/// Throws    error for a wrong number or shape of tensors, a parameter of integers, or an element that is
+///           not finite; it names the tensor.
 /// Numerics  Sums in double, tensor by tensor, in row-major order: the same bits everywhere.
 /// Cost      One pass over the parameters; 8 bytes an index of a bound dimension while it runs.
-template <averageable T>
-node_scores node_norms(const model& net, const tensor_views<std::type_identity_t<const T>>& globals,
-                       norm_order p = norm_order::two) {
+template <class T>
+requires(averageable<T> || std::is_void_v<T>) node_scores
+    node_norms(const model& net, const tensor_views<std::type_identity_t<const T>>& globals,
+               norm_order p = norm_order::two) {
   detail::check_all_globals("node_norms", "global", net, globals);
   const detail::float_mode mode;
   node_scores out(net);
   for (std::size_t t = 0; t < net.tensors().size(); ++t) {
     const auto& info = net.tensors()[t];
     if (!info.is_parameter()) continue;
-    const std::vector<detail::scored_axis> axes = detail::scored_axes(net, info);
-    const tensor_view<const T>& view = globals[t];
-    std::int64_t index[max_rank]{};
-    detail::for_each_offset(view, [&](std::int64_t offset) {
-      const double x =
-          std::abs(static_cast<double>(scalar_traits<T>::load(view.data_handle()[offset])));
-      if (!detail::is_finite_double(x)) {
-        detail::fail("subfed: node_norms: tensor '" + info.name + "' has an element that is " +
-                         detail::text(x),
+    detail::with_type(globals[t], [&]<class E>(const tensor_view<const E>& view) {
+      if constexpr (averageable<E>) {
+        detail::add_norms(out, info, view, p);
+      } else {
+        detail::fail("subfed: node_norms: tensor '" + info.name + "' is a parameter of integers",
                      {.tensor = info.name});
       }
-      for (std::size_t a = 0; a < axes.size(); ++a) {
-        const auto node_of = [&](const detail::scored_axis& axis) {
-          return axis.nodes[static_cast<std::size_t>(index[axis.dimension])];
-        };
-        const std::int64_t node = node_of(axes[a]);
-        bool counted = node < 0;
-        for (std::size_t b = 0; b < a && !counted; ++b) {
-          counted = axes[b].group == axes[a].group && node_of(axes[b]) == node;
-        }
-        if (counted) continue;
-        double& score = out[group_id(axes[a].group)][static_cast<std::size_t>(node)];
-        if (p == norm_order::infinity) {
-          score = (std::max)(score, x);
-        } else {
-          score += p == norm_order::one ? x : detail::rounded_product(x, x);
-        }
-      }
-      for (int r = view.rank() - 1; r >= 0 && ++index[r] == view.extent(r); --r) index[r] = 0;
     });
   }
   if (p != norm_order::two) return out;

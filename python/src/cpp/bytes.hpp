@@ -1,27 +1,22 @@
 // SPDX-License-Identifier: MIT
-/// Models, index sets and submodels as bytes, for pickle and for messages between servers.
+/// Models, index sets and submodels as what pickle knows.
 #pragma once
 
-#include <subfed/model.hpp>
+#include <subfed/index_set.hpp>
 #include <subfed/submodel.hpp>
 
-#include <cstdint>
-#include <string>
-#include <string_view>
+#include "common.hpp"
 
 namespace subfed_python {
 
-std::string model_bytes(const subfed::model& net);
-/// Throws  error for what model_bytes would not have written.
-subfed::model read_model(std::string_view bytes);
+/// (extent, ((first node, length), ..)).
+py::tuple set_state(const subfed::index_set& set);
+/// Throws  error for what set_state would not have given.
+subfed::index_set set_from(const py::tuple& state);
 
-/// The nodes held and those that take part, where they come from, and a number that tells the models
-/// of most programs apart; not the model itself.
-std::string submodel_bytes(const subfed::submodel& sub);
-/// Throws  error for another model, and for what submodel_bytes would not have written.
-subfed::submodel read_submodel(const subfed::model& net, std::string_view bytes);
-
-std::string index_set_bytes(const subfed::index_set& set);
-subfed::index_set read_index_set(std::string_view bytes);
+/// The model, the sets, where they come from, and the nodes that take part of restricted groups.
+py::tuple submodel_state(const subfed::submodel& sub);
+/// Throws  error for what submodel_state would not have given.
+subfed::submodel submodel_from(const py::tuple& state);
 
 }  // namespace subfed_python

@@ -16,13 +16,14 @@ py::object slice(const py::object& tensors, const subfed::submodel& sub, py::obj
                  int wanted) {
   const threads team(wanted);
   const reads from(sub.parent(), tensors, "slice", "global");
-  if (out.is_none()) out = new_locals(sub, from);
+  const bool is_new = out.is_none();
+  if (is_new) out = new_locals(sub, from);
   const writes to(sub.parent(), out, "slice", "local");
   {
     const py::gil_scoped_release unlocked;
     subfed::slice<void>(from.views(), sub, to.views(), team);
   }
-  to.bump_versions();
+  if (!is_new) to.bump_versions();  // nobody has seen the others
   return out;
 }
 

@@ -4,7 +4,6 @@
 
 #include <pybind11/numpy.h>
 
-#include "bytes.hpp"
 #include "schemes.hpp"
 
 namespace subfed_python {
@@ -125,12 +124,9 @@ void bind_coverage(py::module_& m) {
                     std::to_string(s.unseen) + " of " + std::to_string(s.items) + " never>";
            })
       .def(py::pickle(
-          [](const coverage& c) {
-            return py::make_tuple(py::bytes(model_bytes(c.parent())), subfed::to_text(c));
-          },
+          [](const coverage& c) { return py::make_tuple(c.parent(), subfed::to_text(c)); },
           [](const py::tuple& t) {
-            const py::bytes net = t[0];
-            return subfed::read_coverage(read_model(std::string_view(net)),
+            return subfed::read_coverage(t[0].cast<const subfed::model&>(),
                                          t[1].cast<std::string>());
           }));
   add_text<coverage>(nodes, &subfed::read_coverage);

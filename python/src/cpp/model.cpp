@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /// Model, GroupId, TensorId and Dimension.
+#include <subfed/adapt/model_file.hpp>
 #include <subfed/describe.hpp>
 #include <subfed/detail/dimension_text.hpp>
 #include <subfed/model.hpp>
 
-#include "bytes.hpp"
 #include "common.hpp"
 
 #include <algorithm>
@@ -253,8 +253,14 @@ void bind_model(py::module_& m) {
                     std::to_string(net.tensors().size()) + " tensors, " +
                     std::to_string(net.size()) + " elements>";
            })
-      .def(py::pickle([](const model& net) { return py::bytes(model_bytes(net)); },
-                      [](const py::bytes& state) { return read_model(std::string_view(state)); }))
+      .def("to_json", &subfed::write_model,
+           "The description as JSON text, for files and other languages: write_model of C++.")
+      .def_static(
+          "read", [](const std::string& text) { return subfed::read_model(text); }, "text"_a,
+          "The model that to_json, or write_model of C++, described. The text may come from "
+          "anywhere: what is wrong is refused.")
+      .def(py::pickle(&subfed::write_model,
+                      [](const std::string& text) { return subfed::read_model(text); }))
       .attr("__hash__") = py::none();
 }
 

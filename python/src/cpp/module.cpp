@@ -22,4 +22,5 @@ PYBIND11_MODULE(_ext, m) {
   bind_cost(m);
   bind_coverage(m);
   bind_theory(m);
+  bind_proof(m);
 }

@@ -7,6 +7,11 @@
 #include <subfed/systems/feddrop.hpp>
 #include <subfed/systems/ordered_dropout.hpp>
 
+#include <pybind11/numpy.h>
+
+#include "tensors.hpp"
+
+#include <algorithm>
 #include <optional>
 
 namespace subfed_python {
@@ -51,6 +56,57 @@ struct random_subset {
   index_set operator()(const draw_request& where) const { return scheme(where); }
 };
 
+/// top_k and the arguments that it was made with; a copy of the scores, which it does not give back.
+struct top_k {
+  subfed::node_scores scores;
+  subfed::rounding round_to;
+  std::int64_t minimum;
+  subfed::top_k scheme{scores, round_to, minimum};
+
+  index_set operator()(const draw_request& where) const { return scheme(where); }
+};
+
+subfed::node_scores node_norms(const subfed::model& net, const py::object& globals,
+                               const std::string& order) {
+  using subfed::norm_order;
+  const auto p = one_of<norm_order>(
+      "the norm", order,
+      {{"one", norm_order::one}, {"two", norm_order::two}, {"infinity", norm_order::infinity}});
+  const tensor_list<const void> from(net, globals, "node_norms", "global");
+  const py::gil_scoped_release unlocked;
+  return subfed::node_norms<void>(net, from.views(), p);
+}
+
+/// A view that writes, which keeps `self`.
+py::array scores_of(const py::object& self, const py::object& group) {
+  auto& own = self.cast<subfed::node_scores&>();
+  const auto scores = own[to_group(own.parent(), group)];
+  return py::array(py::dtype::of<double>(), {static_cast<py::ssize_t>(scores.size())},
+                   scores.data(), self);
+}
+
+py::tuple scores_state(const subfed::node_scores& scores) {
+  py::list all;
+  for (std::size_t g = 0; g < scores.parent().groups().size(); ++g) {
+    const auto of_group = scores[subfed::group_id(g)];
+    all.append(py::array_t<double>(static_cast<py::ssize_t>(of_group.size()), of_group.data()));
+  }
+  return py::make_tuple(scores.parent(), all);
+}
+subfed::node_scores scores_from(const py::tuple& state) {
+  subfed::node_scores out(state[0].cast<const subfed::model&>());
+  const py::list all = state[1];
+  bool fits = all.size() == out.parent().groups().size();
+  for (std::size_t g = 0; fits && g < all.size(); ++g) {
+    const auto from = all[g].cast<py::array_t<double, py::array::c_style | py::array::forcecast>>();
+    const auto to = out[subfed::group_id(g)];
+    fits = from.size() == static_cast<py::ssize_t>(to.size());
+    if (fits) std::copy_n(from.data(), to.size(), to.begin());
+  }
+  if (!fits) subfed::detail::fail("subfed: NodeScores: the scores are those of another model");
+  return out;
+}
+
 /// A scheme in Python: a set, or nodes, for a DrawRequest.
 struct python_scheme {
   py::object call;
@@ -77,6 +133,7 @@ auto with_scheme(const py::object& scheme, F&& f) {
   if (py::isinstance<subfed::sync_dropout>(scheme)) {
     return f(scheme.cast<const subfed::sync_dropout&>());
   }
+  if (py::isinstance<top_k>(scheme)) return f(scheme.cast<const top_k&>().scheme);
   if (PyCallable_Check(scheme.ptr()) == 0) {
     throw py::type_error(
         "subfed: a scheme is given as '" + type_name(scheme) +
@@ -361,6 +418,49 @@ void bind_schemes(py::module_& m) {
         return subfed::keep_scale(keep, kept, to_group(keep.parent(), group));
       },
       "keep"_a, "kept"_a, "group"_a, "1 / p of the nodes that a submodel keeps, in its order.");
+
+  using subfed::node_scores;
+  py::class_<node_scores>(m, "NodeScores",
+                          "A number for each node of each group, zero at first. TopK keeps the "
+                          "nodes with the largest.")
+      .def(py::init<subfed::model>(), "net"_a)
+      .def_property_readonly("parent", [](const node_scores& s) { return s.parent(); })
+      .def("__getitem__", &scores_of, "group"_a,
+           "The scores of a group: the memory itself, an array of float64, one a node.")
+      .def("__repr__",
+           [](const node_scores& s) {
+             return "<subfed.NodeScores of " +
+                    number(static_cast<std::int64_t>(s.parent().groups().size())) + " groups>";
+           })
+      .def(py::pickle(&scores_state, &scores_from));
+  m.def("node_norms", &node_norms, "net"_a, "globals"_a, "order"_a = "two",
+        "The norm of all that is cut with a node: (sum of |x|^p)^(1/p) over the elements of all "
+        "parameters that belong to it. Gives NodeScores.\n\n"
+        "globals: a dict by name, a torch module, or a list in the model's order; shapes as the "
+        "model has them.\n"
+        "order: 'one', 'two' or 'infinity'.");
+  const auto make_top_k = [](const node_scores& scores, const std::string& mode,
+                             std::int64_t minimum) {
+    return top_k{scores, to_rounding(mode), minimum};
+  };
+  scheme_class<top_k>(m, "TopK",
+                      "The nodes with the largest scores, ascending; of equal scores the smaller "
+                      "nodes. It keeps a copy of the scores, which the sets depend on: keep the "
+                      "Submodel until the client's answer is there.")
+      .def(py::init(make_top_k), "scores"_a, "round_to"_a = "floor", "minimum"_a = 1)
+      .def("__repr__",
+           [](const top_k& k) {
+             return "TopK(round_to='" + rounding_word(k.round_to) +
+                    "', minimum=" + number(k.minimum) + ")";
+           })
+      .def(py::pickle(
+          [](const top_k& k) {
+            return py::make_tuple(k.scores, rounding_word(k.round_to), k.minimum);
+          },
+          [make_top_k](const py::tuple& t) {
+            return make_top_k(t[0].cast<const node_scores&>(), t[1].cast<std::string>(),
+                              t[2].cast<std::int64_t>());
+          }));
 
   m.def(
       "draw", &draw, "net"_a, "scheme"_a, py::kw_only(), "seed"_a = 0, "round"_a = 0,

@@ -32,6 +32,22 @@ std::string set_text(const subfed::index_set& s) {
 
 }  // namespace
 
+py::tuple set_state(const subfed::index_set& set) {
+  py::tuple runs(set.runs().size());
+  for (std::size_t r = 0; r < set.runs().size(); ++r) {
+    runs[r] = py::make_tuple(set.runs()[r].first, set.runs()[r].length);
+  }
+  return py::make_tuple(set.extent(), runs);
+}
+subfed::index_set set_from(const py::tuple& state) {
+  std::vector<subfed::run> runs;
+  for (const py::handle& each : py::tuple(state[1])) {
+    const auto pair = py::reinterpret_borrow<py::tuple>(each);
+    runs.push_back({0, pair[0].cast<std::int64_t>(), pair[1].cast<std::int64_t>()});
+  }
+  return subfed::index_set::from_runs(state[0].cast<std::int64_t>(), runs);
+}
+
 subfed::rounding to_rounding(std::string_view word) {
   return one_of<subfed::rounding>("the rounding", word, rounding_words);
 }
@@ -162,11 +178,9 @@ void bind_sets(py::module_& m) {
             return py::isinstance<index_set>(b) && a == b.cast<const index_set&>();
           },
           "other"_a)
-      .def("__hash__", [](const index_set& s) { return py::hash(py::bytes(index_set_bytes(s))); })
+      .def("__hash__", [](const index_set& s) { return py::hash(set_state(s)); })
       .def("__repr__", &set_text)
-      .def(py::pickle(
-          [](const index_set& s) { return py::bytes(index_set_bytes(s)); },
-          [](const py::bytes& state) { return read_index_set(std::string_view(state)); }));
+      .def(py::pickle(&set_state, &set_from));
 }
 
 }  // namespace subfed_python

@@ -3,12 +3,60 @@
 #include <subfed/coverage/overlap.hpp>
 #include <subfed/describe.hpp>
 #include <subfed/submodel.hpp>
+#include <subfed/submodel_bytes.hpp>
 #include <subfed/systems/nested.hpp>
 
 #include "bytes.hpp"
 #include "schemes.hpp"
 
+#include <algorithm>
+
 namespace subfed_python {
+
+namespace {
+
+py::bytes bytes_of(const subfed::submodel& sub) {
+  const std::vector<std::byte> written = subfed::write_sets(sub);
+  return {reinterpret_cast<const char*>(written.data()), written.size()};
+}
+std::span<const std::byte> seen(const py::bytes& data) {
+  const std::string_view text(data);
+  return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
+}
+
+}  // namespace
+
+py::tuple submodel_state(const subfed::submodel& sub) {
+  const subfed::draw_key& key = sub.origin();
+  std::vector<subfed::index_set> sets;
+  py::dict restricted;
+  for (std::size_t g = 0; g < sub.parent().groups().size(); ++g) {
+    const subfed::group_id group(g);
+    sets.push_back(sub[group]);
+    const auto runs = sub.runs(group);
+    if (std::equal(runs.begin(), runs.end(), sets[g].runs().begin(), sets[g].runs().end())) {
+      continue;
+    }
+    restricted[py::int_(g)] = set_state(subfed::index_set::from_runs(sets[g].extent(), runs));
+  }
+  const subfed::submodel plain(sub.parent(), std::move(sets), key);
+  return py::make_tuple(sub.parent(), bytes_of(plain),
+                        py::make_tuple(key.seed, key.round, key.client, key.capacity.value()),
+                        restricted);
+}
+subfed::submodel submodel_from(const py::tuple& state) {
+  const py::tuple key = state[2];
+  const py::bytes sets = state[1];
+  subfed::submodel out =
+      subfed::read_sets(state[0].cast<const subfed::model&>(), seen(sets),
+                        {key[0].cast<std::uint64_t>(), key[1].cast<std::uint64_t>(),
+                         key[2].cast<std::uint64_t>(), subfed::capacity(key[3].cast<double>())});
+  for (const auto& [group, nodes] : py::dict(state[3])) {
+    out = out.restricted(subfed::group_id(group.cast<std::size_t>()),
+                         set_from(nodes.cast<py::tuple>()));
+  }
+  return out;
+}
 
 void bind_submodel(py::module_& m) {
   using subfed::index_set;
@@ -99,15 +147,23 @@ void bind_submodel(py::module_& m) {
       .def("unplanned", &submodel::unplanned, "The same without its plan.")
       .def("same_nodes", &submodel::same_nodes, "other"_a,
            "The same model and nodes; origins may differ.")
-      .def(
-          "to_bytes", [](const submodel& s) { return py::bytes(submodel_bytes(s)); },
-          "The nodes and where they come from; not the model. Not yet a format to keep.")
+      .def("to_bytes", &bytes_of,
+           "The nodes, as write_sets of C++ writes them: for sets that no scheme gives. The key "
+           "(seed, round, client, capacity) and the model do not travel with them. Refuses a "
+           "submodel that is restricted.")
       .def_static(
           "from_bytes",
-          [](const model& net, const py::bytes& data) {
-            return read_submodel(net, std::string_view(data));
+          [](const model& net, const py::bytes& data, const py::object& seed,
+             const py::object& round, const py::object& client, const py::object& capacity) {
+            return subfed::read_sets(net, seen(data),
+                                     {to_u64("seed", seed), to_u64("round", round),
+                                      to_u64("client", client), to_capacity(capacity)});
           },
-          "parent"_a, "data"_a, "Refuses the bytes of a submodel of another model.")
+          "parent"_a, "data"_a, py::kw_only(), "seed"_a = 0, "round"_a = 0, "client"_a = 0,
+          "capacity"_a = 1.0,
+          "The submodel of which to_bytes, or write_sets of C++, gave the nodes. The bytes may "
+          "come "
+          "from anywhere: what is wrong is refused.")
       .def("__str__", [](const submodel& s) { return subfed::describe(s); })
       .def("__repr__",
            [](const submodel& s) {
@@ -116,14 +172,7 @@ void bind_submodel(py::module_& m) {
                     std::to_string(s.size()) + " of " + std::to_string(s.parent().size()) +
                     " elements>";
            })
-      .def(py::pickle(
-          [](const submodel& s) {
-            return py::make_tuple(py::bytes(model_bytes(s.parent())), py::bytes(submodel_bytes(s)));
-          },
-          [](const py::tuple& t) {
-            const py::bytes net = t[0], nodes = t[1];
-            return read_submodel(read_model(std::string_view(net)), std::string_view(nodes));
-          }));
+      .def(py::pickle(&submodel_state, &submodel_from));
 
   m.def("local_model", &subfed::local_model, "held"_a, "The model as the client sees it.");
   m.def("within", &subfed::within, "smaller"_a, "held"_a,

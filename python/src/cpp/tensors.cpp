@@ -63,6 +63,12 @@ bool is_about_the_object(const py::error_already_set& error) {
   return false;
 }
 
+/// "BufferError: Cannot export readonly array": what() has the whole stack behind it.
+std::string reason(const py::error_already_set& error) {
+  const std::string said = text_of(error.value());
+  return text_of(error.type().attr("__name__")) + (said.empty() ? "" : ": " + said);
+}
+
 template <class Void>
 subfed::tensor_view<Void> view_of(const dl_tensor& tensor, const tensor_place& place) {
   try {
@@ -100,7 +106,7 @@ subfed::tensor_view<Void> from_buffer(const py::handle& object, const tensor_pla
       }
       PyErr_Clear();
     }
-    refuse(place, std::string("cannot be read: ") + error.what());
+    refuse(place, "cannot be read: " + reason(error));
   }
   const Py_buffer& b = *buffer;
   owners.emplace_back(std::move(buffer));
@@ -220,7 +226,7 @@ subfed::tensor_view<Void> from_torch(const torch_names& torch, const py::handle&
     return from_capsule<Void>(capsule.ptr(), place, owners, false);
   } catch (const py::error_already_set& error) {
     if (!is_about_the_object(error)) throw;
-    refuse(place, std::string("cannot be read: ") + error.what());
+    refuse(place, "cannot be read: " + reason(error));
   }
 }
 
@@ -254,7 +260,7 @@ subfed::tensor_view<Void> from_any(const py::handle& object, const tensor_place&
     capsule = dlpack_capsule(object);
   } catch (const py::error_already_set& error) {
     if (!is_about_the_object(error)) throw;
-    refuse(place, std::string("cannot be read: ") + error.what());
+    refuse(place, "cannot be read: " + reason(error));
   }
   return from_capsule<Void>(capsule.ptr(), place, owners, false);
 }
@@ -371,9 +377,15 @@ void tensor_list<Void>::bump_versions() const {
         py::reinterpret_borrow<py::object>(torch->increment_version)(object);
         continue;
       }
-      if (object.attr("is_inference")().ptr() == Py_True) continue;  // these have no version
-      // No element of it is set to zero, in place: that is what counts.
-      object.attr("detach")().attr("unsqueeze")(0)[py::slice(0, 0, 1)].attr("zero_")();
+      // An alias of it is given another shape, in place: that is what counts, and costs least.
+      static PyObject* const detach = PyUnicode_InternFromString("detach");
+      static PyObject* const squeeze = PyUnicode_InternFromString("squeeze_");
+      const auto alias =
+          py::reinterpret_steal<py::object>(PyObject_CallMethodNoArgs(object.ptr(), detach));
+      if (!alias) throw py::error_already_set();
+      const auto counted =
+          py::reinterpret_steal<py::object>(PyObject_CallMethodNoArgs(alias.ptr(), squeeze));
+      if (!counted) throw py::error_already_set();
     }
   }
 }

@@ -23,27 +23,34 @@ from . import models
 from . import _notebook
 from ._ext import theory
 from ._ext import (
-    AverageReport, Capacity, CohortMember, CohortModel, Coverage, CoverageByClass, CoverageSummary,
-    Dimension, DisjointBlock, DrawRequest, Error, Group, GroupId, HeldElements, HolderSummary, IndexSet,
-    KeepProbabilities, Layer, Model, OrderedDropout, ParameterCoverage, Prefix, RandomSubset, Rolling,
+    AverageReport, Binding, BrokenGroup, Capacity, CoarseTie, CohortMember, CohortModel, Coverage,
+    CoverageByClass, CoverageSummary, DescriptionProof, Dimension, DisjointBlock, Doubt,
+    DrawRequest, Error, Group, GroupId, HeldElements, HolderSummary, IndexSet, KeepProbabilities,
+    Layer, Model, NodeScores, OrderedDropout, ParameterCoverage, Prefix, RandomSubset, Rolling,
     SeedPolicy, SelectiveAverage, ServerAdagrad, ServerAdam, ServerSGD, ServerYogi, Submodel,
-    SyncDropout, Tensor, TensorId, UpdateOutcome, WidthDistribution, Workload, average_cohort, concat,
-    draw, flatten, keep_scale, local_model, parameters, scatter, scatter_add, shared_nodes,
+    SyncDropout, Tensor, TensorId, TopK, UpdateOutcome, WidthDistribution, Workload, average_cohort,
+    bindings_of, check_description, concat, cut_difference, cut_differences, derive_widths, draw,
+    find_coarse_ties, find_doubts, flatten, keep_scale, local_model, node_norms, parameters,
+    permuted, prove_description, random_values, scatter, scatter_add, shared_nodes,
     shared_parameters, slice, traffic, within)
+from ._networks import describe, forward_of
 
 __version__ = _ext.__version__
 sys.modules["subfed.theory"] = theory
 
 __all__ = [
-    "AverageReport", "Capacity", "CohortMember", "CohortModel", "Coverage", "CoverageByClass",
-    "CoverageSummary", "Dimension", "DisjointBlock", "DrawRequest", "Error", "Group", "GroupId",
+    "AverageReport", "Binding", "BrokenGroup", "Capacity", "CoarseTie", "CohortMember",
+    "CohortModel", "Coverage", "CoverageByClass", "CoverageSummary", "DescriptionProof",
+    "Dimension", "DisjointBlock", "Doubt", "DrawRequest", "Error", "Group", "GroupId",
     "HeldElements", "HolderSummary", "IndexSet", "KeepProbabilities", "Layer", "Model",
-    "OrderedDropout", "ParameterCoverage", "Prefix", "RandomSubset", "Rolling", "SeedPolicy",
-    "SelectiveAverage", "ServerAdagrad", "ServerAdam", "ServerSGD", "ServerYogi", "Submodel",
-    "SyncDropout", "Tensor", "TensorId", "UpdateOutcome", "WidthDistribution", "Workload",
-    "average_cohort", "concat", "draw", "flatten", "keep_scale", "local_model", "models", "parameters",
-    "scatter", "scatter_add", "shared_nodes", "shared_parameters", "slice", "theory", "traffic",
-    "within"]
+    "NodeScores", "OrderedDropout", "ParameterCoverage", "Prefix", "RandomSubset", "Rolling",
+    "SeedPolicy", "SelectiveAverage", "ServerAdagrad", "ServerAdam", "ServerSGD", "ServerYogi",
+    "Submodel", "SyncDropout", "Tensor", "TensorId", "TopK", "UpdateOutcome", "WidthDistribution",
+    "Workload", "average_cohort", "bindings_of", "check_description", "concat", "cut_difference",
+    "cut_differences", "derive_widths", "describe", "draw", "find_coarse_ties", "find_doubts",
+    "flatten", "forward_of", "keep_scale", "local_model", "models", "node_norms", "parameters",
+    "permuted", "prove_description", "random_values", "scatter", "scatter_add", "shared_nodes",
+    "shared_parameters", "slice", "theory", "traffic", "within"]
 
 # Users know these by the package, and so do pickles and messages.
 for _from in (_ext, theory):
