@@ -23,7 +23,10 @@ template <class T, class From>
 class segment_row : protected average_row<T, From> {
  protected:
   using base = average_row<T, From>;
+  using base::add_to_tile;
   using base::base;
+  using base::finish_tile;
+  using base::is_fixed;
   ~segment_row() = default;
   using base::checked_;
   using base::convert_apart;
@@ -128,17 +131,19 @@ class segment_row : protected average_row<T, From> {
                     std::int64_t global_offset, std::int64_t sum_offset, std::int64_t from,
                     std::int64_t to) {
     report_.held += to - from;
-    if (checked_ || !layout_.contiguous() || convert_apart) {
+    if (checked_ || !layout_.contiguous() || convert_apart || is_fixed()) {
       for (std::int64_t b = from; b < to; b += tile) {
         const std::int64_t length = (std::min)(to - b, tile);
         start_tile(sum_offset + b * inner().sum_stride, length);
-        for (std::size_t k = 0; terms_.sums == nullptr && k < s.parts; ++k) {
+        for (std::size_t k = 0; !terms_.has_sums() && k < s.parts; ++k) {
           const segment_part& part = parts_[s.first_part + k];
           const auto& p = layout_.participants()[holders[part.holder].participant];
           const std::int64_t stride = inner().strides[holders[part.holder].participant];
-          accumulate(p.data + (holders[part.holder].offset + part.offset + (b - s.begin) * stride),
-                     stride, p.weight, sums_.data(), 1, length);
+          const std::int64_t at =
+              holders[part.holder].offset + part.offset + (b - s.begin) * stride;
+          add_to_tile(holders[part.holder].participant, p.data + at, stride, 0, length);
         }
+        finish_tile(length);
         write(b, sums_.data(), s.by.weight, length);
         mend(b, b + length);
       }

@@ -30,7 +30,9 @@ class tensor_average : tile_row<T, From> {
  public:
   tensor_average(T* global, const average_layout<From>& layout, const average_terms& terms)
       : base(global, layout, terms) {
-    if (plain_ && !is_mixed && !layout.nodes().empty() && !skips_elements()) prepare_nodes();
+    if (plain_ && !is_mixed && !layout.nodes().empty() && !skips_elements() && !is_fixed()) {
+      prepare_nodes();
+    }
   }
 
   /// Averages the slabs begin .. end-1 of the layout and counts what was written and skipped.
@@ -52,6 +54,7 @@ class tensor_average : tile_row<T, From> {
   using base::find_segments;
   using base::holders_;
   using base::inner;
+  using base::is_fixed;
   using base::is_mixed;
   using base::layout_;
   using base::mend;
