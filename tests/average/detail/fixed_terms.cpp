@@ -22,7 +22,9 @@ namespace {
 /// A rule with a quantum of its own.
 term_rule rule_of(double weight, int exponent, double bound) {
   term_rule out(fixed_point{.bound = bound}, 1);
+  out.weight = weight;
   out.factor = std::ldexp(weight, -exponent);
+  out.shift = std::ldexp(0x1.8p52, exponent);
   out.narrow = out.factor * bound < 0x1p51;
   return out;
 }
@@ -112,13 +114,16 @@ TEST_CASE("floats are compared with the bound itself, not with the float next to
   const term_rule rule(tenth, 1);
   const float above = 0.1f;
   const float below = std::nextafter(0.1f, 0.0f);
-  CHECK(subfed::detail::any_beyond(&above, 1, rule));
-  CHECK_FALSE(subfed::detail::any_beyond(&below, 1, rule));
+  const auto beyond = [](float x, const term_rule& by) {
+    const std::vector<float> four(4, x);
+    std::vector<std::int64_t> sums(4);
+    return subfed::detail::add_terms(four.data(), 1, by, sums.data(), 1, 4);
+  };
+  CHECK(beyond(above, rule) == 4);
+  CHECK(beyond(below, rule) == 0);
   const term_rule wide(fixed_point{.bound = 0x1p200}, 1);
-  const float largest = (std::numeric_limits<float>::max)();
-  const float infinity = std::numeric_limits<float>::infinity();
-  CHECK_FALSE(subfed::detail::any_beyond(&largest, 1, wide));
-  CHECK(subfed::detail::any_beyond(&infinity, 1, wide));
+  CHECK(beyond((std::numeric_limits<float>::max)(), wide) == 0);
+  CHECK(beyond(std::numeric_limits<float>::infinity(), wide) == 4);
 }
 
 TEST_CASE("weights are rounded to their quantum") {

@@ -65,8 +65,7 @@ class average_row {
   bool skips_elements() const noexcept {
     return terms_.options.on_non_finite == non_finite::skip_element && !terms_.has_sums();
   }
-  /// Whether sums are in fixed point: those from before, or those that are made here.
-  bool is_fixed() const noexcept { return terms_.options.sums.has_value(); }
+  /// Whether fixed-point sums are made here.
   bool makes_terms() const noexcept { return !rules_.empty(); }
 
   /// Nothing (-0), or the sums that were there before.

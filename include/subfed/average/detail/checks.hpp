@@ -228,6 +228,8 @@ values_beyond find_beyond(const submodel& sub, const tensor_views<const T>& tens
       if constexpr (averageable<E>) {
         const loop_nest walk(sub[tensor_id(t)], info.extents, tensor);
         walk.for_each([&](std::int64_t g, std::int64_t l, std::int64_t length) {
+          const E* const run = tensor.data_handle() + l;
+          if (!any_beyond(run, walk.local_stride(), length, rule)) return;
           for (std::int64_t i = 0; i < length; ++i) {
             const double x =
                 scalar_traits<E>::load(tensor.data_handle()[l + i * walk.local_stride()]);

@@ -6,6 +6,7 @@
 #include <subfed/average/detail/kernels.hpp>
 #include <subfed/average/detail/wide_number.hpp>
 #include <subfed/average/fixed_point.hpp>
+#include <subfed/config.hpp>
 #include <subfed/detail/arithmetic.hpp>
 #include <subfed/scalar.hpp>
 
@@ -55,13 +56,18 @@ inline double fixed_weight(double weight, const fixed_point& sums) noexcept {
 
 /// What turns the values of one update into terms.
 struct term_rule {
-  double factor;  ///< the weight divided by the quantum; negative: the terms are taken back
+  double weight;  ///< negative: the terms are taken back
+  double factor;  ///< the weight divided by the quantum
+  double shift;   ///< its last digit is one quantum
   double bound;
   float bound_of_floats;  ///< the largest float that is not over the bound
   bool narrow;            ///< terms are below 2^51
 
-  term_rule(const fixed_point& sums, double weight) noexcept
-      : factor(scaled(weight, -sums.exponent())), bound(sums.bound) {
+  term_rule(const fixed_point& sums, double of_weight) noexcept
+      : weight(of_weight),
+        factor(scaled(of_weight, -sums.exponent())),
+        shift(scaled(0x1.8p52, sums.exponent())),
+        bound(sums.bound) {
     constexpr float largest = (std::numeric_limits<float>::max)();
     bound_of_floats = bound >= static_cast<double>(largest) ? largest : static_cast<float>(bound);
     if (static_cast<double>(bound_of_floats) > bound) {
@@ -73,6 +79,7 @@ struct term_rule {
 
   term_rule negated() const noexcept {
     term_rule out = *this;
+    out.weight = -weight;
     out.factor = -factor;
     return out;
   }
@@ -91,78 +98,95 @@ struct term_rule {
   }
 };
 
-/// Whether any of the values is beyond the bound. Without a branch in the loop.
-inline bool any_beyond(const float* from, std::int64_t length, const term_rule& rule) noexcept {
-  const auto bound = std::bit_cast<std::uint32_t>(rule.bound_of_floats);
-  std::uint32_t any = 0;  // the sign: of a difference below 0
-  for (std::int64_t i = 0; i < length; ++i) {
-    any |= bound - (std::bit_cast<std::uint32_t>(from[i]) & 0x7FFFFFFFu);
-  }
-  return any >> 31 != 0;
-}
-inline bool any_beyond(const double* from, std::int64_t length, const term_rule& rule) noexcept {
-  const auto bound = std::bit_cast<std::uint64_t>(rule.bound);
-  std::uint64_t any = 0;
-  for (std::int64_t i = 0; i < length; ++i) {
-    any |= bound - (std::bit_cast<std::uint64_t>(from[i]) & 0x7FFFFFFFFFFFFFFFu);
-  }
-  return any >> 63 != 0;
-}
+#if defined(__SSE2__)
+/// Adds narrow terms, two at a time. The last digit of the shift is one quantum: added to a product,
+/// it rounds it to a multiple of that, and the bits of the sum count the quanta. Whether a value is
+/// beyond the bound is seen while it is added; its term is wrong then, but can be taken back.
+/// Ones: the weight is 1.
+template <bool Ones>
+class term_lanes {
+ public:
+  explicit term_lanes(const term_rule& rule) noexcept
+      : weight_(rule.weight),
+        shift_(_mm_set1_pd(rule.shift)),
+        float_bound_(_mm_set1_epi32(std::bit_cast<std::int32_t>(rule.bound_of_floats))),
+        bound_(_mm_set1_epi64x(std::bit_cast<std::int64_t>(rule.bound))) {}
 
-#if defined(__SSE2__)
-/// The terms of two values within the bound. Pre: the rule is narrow.
-inline __m128i terms_in_lanes(double factor, __m128d x) noexcept {
-  constexpr double shift = 0x1.8p52;  // its last digit is 1: the sum is rounded to an integer
-  const __m128d sum = _mm_add_pd(rounded_product(factor, x), _mm_set1_pd(shift));
-  return _mm_sub_epi64(_mm_castpd_si128(sum), _mm_set1_epi64x(std::bit_cast<std::int64_t>(shift)));
-}
-inline void add_in_lanes(std::int64_t* to, __m128i terms) noexcept {
-  auto* const at = static_cast<__m128i*>(static_cast<void*>(to));
-  _mm_storeu_si128(at, _mm_add_epi64(_mm_loadu_si128(at), terms));
-}
-#endif
+  /// As far as whole lanes go. Returns for how many.
+  template <bool TakesBack, class X>
+  std::int64_t run(const X* from, std::int64_t length, std::int64_t* sums) noexcept {
+    constexpr std::int64_t lanes = 16 / sizeof(X);
+    __m128i any = _mm_setzero_si128();
+    std::int64_t i = 0;
+    for (; i + lanes <= length; i += lanes) {
+      // Every run begins new streams, where the processor's own prefetching starts over.
+      SUBFED_PREFETCH(reinterpret_cast<std::uintptr_t>(sums + i) + 10 * 64);
+      SUBFED_PREFETCH(reinterpret_cast<std::uintptr_t>(from + i) + 6 * 64);
+      if constexpr (std::is_same_v<X, float>) {
+        const __m128 x = _mm_loadu_ps(from + i);
+        const __m128i size = _mm_and_si128(_mm_castps_si128(x), _mm_set1_epi32(0x7FFFFFFF));
+        any = _mm_or_si128(any, _mm_sub_epi32(float_bound_, size));
+        put<TakesBack>(sums + i, _mm_cvtps_pd(x));
+        put<TakesBack>(sums + i + 2, _mm_cvtps_pd(_mm_movehl_ps(x, x)));
+      } else {
+        const __m128d x = _mm_loadu_pd(from + i);
+        const __m128i size =
+            _mm_and_si128(_mm_castpd_si128(x), _mm_set1_epi64x(0x7FFFFFFFFFFFFFFF));
+        any = _mm_or_si128(any, _mm_sub_epi64(bound_, size));
+        put<TakesBack>(sums + i, x);
+      }
+    }
+    constexpr int signs = std::is_same_v<X, float> ? 0x8888 : 0x8080;
+    any_ = (_mm_movemask_epi8(any) & signs) != 0;
+    return i;
+  }
+  bool any_beyond() const noexcept { return any_; }
 
-/// Adds as many values as have been counted as within the bound. Pre: the rule is narrow.
-inline void add_narrow_terms(const float* from, std::int64_t length, const term_rule& rule,
-                             std::int64_t* sums) noexcept {
-  std::int64_t i = 0;
-#if defined(__SSE2__)
-  for (; i + 4 <= length; i += 4) {
-    const __m128 x = _mm_loadu_ps(from + i);
-    add_in_lanes(sums + i, terms_in_lanes(rule.factor, _mm_cvtps_pd(x)));
-    add_in_lanes(sums + i + 2, terms_in_lanes(rule.factor, _mm_cvtps_pd(_mm_movehl_ps(x, x))));
+ private:
+  template <bool TakesBack>
+  void put(std::int64_t* to, __m128d x) const noexcept {
+    auto* const at = static_cast<__m128i*>(static_cast<void*>(to));
+    const __m128d product = Ones ? x : rounded_product(weight_, x);
+    const __m128i bits = _mm_castpd_si128(_mm_add_pd(product, shift_));
+    const __m128i term = _mm_sub_epi64(bits, _mm_castpd_si128(shift_));
+    const __m128i before = _mm_loadu_si128(at);
+    _mm_storeu_si128(at, TakesBack ? _mm_sub_epi64(before, term) : _mm_add_epi64(before, term));
   }
-#endif
-  for (; i < length; ++i) sums[i] += rule(static_cast<double>(from[i]));
+
+  double weight_;
+  __m128d shift_;
+  __m128i float_bound_, bound_;
+  bool any_ = false;
+};
+
+/// Returns for how many values it has added terms: none where one is beyond the bound.
+template <bool Ones, class X>
+std::int64_t add_in_lanes(const X* from, std::int64_t length, const term_rule& rule,
+                          std::int64_t* sums) noexcept {
+  term_lanes<Ones> lanes(rule);
+  const std::int64_t done = lanes.template run<false>(from, length, sums);
+  if (!lanes.any_beyond()) return done;
+  lanes.template run<true>(from, length, sums);
+  return 0;
 }
-inline void add_narrow_terms(const double* from, std::int64_t length, const term_rule& rule,
-                             std::int64_t* sums) noexcept {
-  std::int64_t i = 0;
-#if defined(__SSE2__)
-  for (; i + 2 <= length; i += 2) {
-    add_in_lanes(sums + i, terms_in_lanes(rule.factor, _mm_loadu_pd(from + i)));
-  }
 #endif
-  for (; i < length; ++i) sums[i] += rule(from[i]);
-}
 
 /// sums[i] += the term of from[i], float or double. Returns how many values are beyond the bound.
 template <class X>
 std::int64_t add_contiguous_terms(const X* from, std::int64_t length, const term_rule& rule,
                                   std::int64_t* sums) noexcept {
-  constexpr std::int64_t block = 1024;  // is still in the cache when it is added
+  std::int64_t done = 0;
+#if defined(__SSE2__)
+  if (rule.narrow) {
+    done = rule.weight == 1 ? add_in_lanes<true>(from, length, rule, sums)
+                            : add_in_lanes<false>(from, length, rule, sums);
+  }
+#endif
   std::int64_t beyond = 0;
-  for (std::int64_t b = 0; b < length; b += block) {
-    const std::int64_t end = (std::min)(length, b + block);
-    const bool any = any_beyond(from + b, end - b, rule);
-    if (!any && rule.narrow) {
-      add_narrow_terms(from + b, end - b, rule, sums + b);
-      continue;
-    }
-    for (std::int64_t i = b; i < end; ++i) sums[i] += rule(static_cast<double>(from[i]));
-    for (std::int64_t i = b; any && i < end; ++i) {
-      beyond += rule.is_beyond(static_cast<double>(from[i])) ? 1 : 0;
-    }
+  for (std::int64_t i = done; i < length; ++i) {
+    const auto x = static_cast<double>(from[i]);
+    sums[i] += rule(x);
+    beyond += rule.is_beyond(x) ? 1 : 0;
   }
   return beyond;
 }
@@ -192,6 +216,68 @@ std::int64_t add_terms(const E* from, std::int64_t stride, const term_rule& rule
     }
   }
   return beyond;
+}
+
+/// Whether any of the values is beyond the bound: one loop without a branch for floats and doubles.
+inline bool any_beyond(const float* from, std::int64_t length, const term_rule& rule) noexcept {
+  const auto bound = std::bit_cast<std::uint32_t>(rule.bound_of_floats);
+  std::uint32_t any = 0;  // the sign: of a difference below 0
+  for (std::int64_t i = 0; i < length; ++i) {
+    any |= bound - (std::bit_cast<std::uint32_t>(from[i]) & 0x7FFFFFFFu);
+  }
+  return any >> 31 != 0;
+}
+inline bool any_beyond(const double* from, std::int64_t length, const term_rule& rule) noexcept {
+  const auto bound = std::bit_cast<std::uint64_t>(rule.bound);
+  std::uint64_t any = 0;
+  for (std::int64_t i = 0; i < length; ++i) {
+    any |= bound - (std::bit_cast<std::uint64_t>(from[i]) & 0x7FFFFFFFFFFFFFFFu);
+  }
+  return any >> 63 != 0;
+}
+template <class E>
+bool any_beyond(const E* from, std::int64_t stride, std::int64_t length,
+                const term_rule& rule) noexcept {
+  if constexpr (std::is_same_v<E, float> || std::is_same_v<E, double>) {
+    if (stride == 1) return any_beyond(from, length, rule);
+  }
+  bool any = false;
+  for (std::int64_t i = 0; i < length; ++i) {
+    any = any || rule.is_beyond(scalar_traits<E>::load(from[i * stride]));
+  }
+  return any;
+}
+
+/// out[i] = the value of sums[i], divided by a weight.
+template <class T>
+void fixed_mean(const std::int64_t* SUBFED_RESTRICT sums, double quantum, double weight,
+                T* SUBFED_RESTRICT out, std::int64_t length) noexcept {
+  // Divided by a multiple of the weight that is a power of two: nothing else is rounded.
+  const divider by(scaled(weight, -exponent_of(quantum)));
+  std::int64_t i = 0;
+#if defined(__SSE2__) && defined(__x86_64__)
+  if constexpr (std::is_same_v<T, float>) {
+    const auto two = [sums](std::int64_t at) {
+      const __m128d none = _mm_setzero_pd();
+      return _mm_unpacklo_pd(_mm_cvtsi64_sd(none, sums[at]), _mm_cvtsi64_sd(none, sums[at + 1]));
+    };
+    const auto loop = [&](auto&& divided) {
+      for (; i + 4 <= length; i += 4) {
+        const __m128 low = _mm_cvtpd_ps(divided(two(i)));
+        _mm_storeu_ps(out + i, _mm_movelh_ps(low, _mm_cvtpd_ps(divided(two(i + 2)))));
+      }
+    };
+    if (by.exact) {
+      loop([factor = _mm_set1_pd(by.reciprocal)](__m128d x) { return _mm_mul_pd(x, factor); });
+    } else {
+      loop([all = _mm_set1_pd(by.weight)](__m128d x) { return _mm_div_pd(x, all); });
+    }
+  }
+#endif
+  for (; i < length; ++i) {
+    const auto sum = static_cast<double>(sums[i]);
+    out[i] = scalar_traits<T>::store(by.exact ? sum * by.reciprocal : sum / by.weight);
+  }
 }
 
 /// The double nearest to a sum of terms, times the quantum.

@@ -29,7 +29,6 @@ class tile_row : protected node_row<T, From> {
   using base::base;
   using base::finish_tile;
   using base::fixed_;
-  using base::is_fixed;
   using base::makes_terms;
   using base::rules_;
   ~tile_row() = default;
@@ -58,7 +57,7 @@ class tile_row : protected node_row<T, From> {
     const std::int64_t weight_unit = by_element ? std::int64_t{1} : unit;
     std::fill_n(weights_.data(), (end - begin) * unit / weight_unit, 0.0);
 
-    const bool fast = plain_ && !by_element && layout_.contiguous() && !is_fixed();
+    const bool fast = plain_ && !by_element && layout_.contiguous() && !makes_terms();
     if (fast && unit == 1) {
       add_holders<1>(holders, begin, end);
     } else if (fast && unit == 9) {
