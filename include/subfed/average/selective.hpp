@@ -283,6 +283,8 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
   const average_report& report() const noexcept { return report_; }
 
  private:
+  friend struct detail::internals;
+
   /// Nothing for a typed view of numbers that are averaged: they are compatible with all others.
   template <class V>
   static std::optional<element_format> format_of(const tensor_view<V>& view) {
