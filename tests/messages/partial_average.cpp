@@ -183,6 +183,13 @@ TEST_CASE("another model, version, options or size, and any changed byte, are re
     changed.resize(i);
     CHECK(s.refusal(changed) != "nothing was thrown");
   }
+  for (std::size_t size = 16; size < 32; ++size) {  // a message that says how short it is
+    auto cut_off = all;
+    cut_off.resize(size);
+    cut_off[8] = static_cast<std::byte>(size);
+    cut_off[9] = std::byte{0};
+    CHECK(s.refusal(cut_off).find("it ends after ") != std::string::npos);
+  }
   auto newer = all;
   newer[3] = std::byte{9};
   CHECK(s.refusal(newer) == "subfed: partial average: version 9, and this is for version 1");

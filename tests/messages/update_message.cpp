@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <string_view>
 #include <vector>
 
 using subfed::draw_key;
@@ -164,6 +165,22 @@ TEST_CASE("a submodel of a scheme is its key, whatever its sets are") {
   CHECK(keyed.size() == 200000 + 112);
   CHECK(keyed.size() <= subfed::most_update_bytes(sub, scheme.size()));
   CHECK(write_update(sub, tensors, 1).size() > 200000 + 40000);
+  const auto up = [&](std::string_view by) {
+    const std::int64_t framing = subfed::update_framing(sub, by);
+    return static_cast<std::size_t>(subfed::traffic(sub, {.framing_bytes = framing}).up);
+  };
+  CHECK(up(scheme) == keyed.size());
+  CHECK(up("") == write_update(sub, tensors, 1).size());
+}
+
+TEST_CASE("cost counts the bytes of a message, for tensors of several types") {
+  const message_world w;
+  const std::vector<std::int64_t> sizes{4, 4, 8, 1, 2};
+  subfed::traffic_options options{.tensor_element_bytes = sizes};
+  for (const std::string scheme : {"rolling", ""}) {
+    options.framing_bytes = subfed::update_framing(w.sub, scheme, options);
+    CHECK(static_cast<std::size_t>(subfed::traffic(w.sub, options).up) == w.written(scheme).size());
+  }
 }
 
 TEST_CASE(

@@ -339,7 +339,8 @@ selective_average<T> read_partial_average(const model& net, const average_option
     in.refuse("the model's fingerprint is " + std::to_string(found) + ", expected " +
               std::to_string(fingerprint(net)));
   }
-  if (detail::checksum_around(message, detail::checksum_of_partial) != in.u64()) {
+  const std::uint64_t checksum = in.u64();  // before it is compared: there may be fewer bytes
+  if (detail::checksum_around(message, detail::checksum_of_partial) != checksum) {
     in.refuse("the checksum is wrong");
   }
   detail::field_writer own;

@@ -4,6 +4,7 @@
 
 #include <subfed/average/cohort.hpp>
 #include <subfed/capacity.hpp>
+#include <subfed/cost/traffic.hpp>
 #include <subfed/detail/element_format.hpp>
 #include <subfed/detail/loop_nest.hpp>
 #include <subfed/detail/sizes.hpp>
@@ -132,6 +133,27 @@ inline std::uint64_t most_update_bytes(const submodel& sub, std::size_t scheme_b
     out += 8 * elements;
   }
   return out;
+}
+
+/// Bytes of an update's message besides its elements: front, scheme or sets, types, and what aligns the
+/// tensors. For traffic_options::framing_bytes; the element sizes are those of the options.
+inline std::int64_t update_framing(const submodel& sub, std::string_view scheme = {},
+                                   const traffic_options& options = {}) {
+  const auto tensors = sub.parent().tensors();
+  const auto aligned = [](std::uint64_t n) {
+    return (n + detail::tensor_alignment - 1) / detail::tensor_alignment * detail::tensor_alignment;
+  };
+  std::uint64_t out = aligned(update_front_bytes + scheme.size() + tensors.size() +
+                              (scheme.empty() ? write_sets(sub).size() : 0));
+  for (std::size_t t = 0; t < tensors.size(); ++t) {
+    if (tensors[t].is_local()) continue;
+    const auto width = static_cast<std::uint64_t>(options.tensor_element_bytes.empty()
+                                                      ? options.element_bytes
+                                                      : options.tensor_element_bytes[t]);
+    const std::uint64_t bytes = detail::elements_of(sub, t) * width;
+    out += aligned(bytes) - bytes;
+  }
+  return static_cast<std::int64_t>(out);
 }
 
 /// An update as bytes. `scheme`: the name of the scheme and its parameters in words on which both ends

@@ -50,7 +50,7 @@ class byte_hash {
   std::uint64_t hash_ = 0xCBF29CE484222325u;
 };
 
-/// `all` with a checksum of eight bytes at `at`.
+/// Of all bytes but those of the checksum, eight from `at` on. Pre: there are so many.
 inline std::uint64_t checksum_around(std::span<const std::byte> all, std::size_t at) noexcept {
   byte_hash hash;
   hash.word(all.size());
