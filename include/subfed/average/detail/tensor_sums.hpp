@@ -131,7 +131,7 @@ struct tensor_sums {
       for (std::int64_t i = 0; i < length; ++i) {
         const double x = scalar_traits<E>::load(tensor.data_handle()[l + i * walk.local_stride()]);
         if (!is_finite_double(x)) {
-          ++left_out;
+          left_out += 1;
           continue;
         }
         const std::size_t here = at(g + i * walk.global_stride());
