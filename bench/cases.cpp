@@ -37,22 +37,29 @@ void slice_case(benchmark::State& state, const case_key& key) {
   });
 }
 
+/// Sums in fixed point instead of doubles.
+subfed::average_options fixed_options(const case_key& key) {
+  return {.sums = subfed::fixed_point{.bound = 8, .clients = key.clients}};
+}
+
 template <class T>
-void average_case(benchmark::State& state, const case_key& key) {
+void average_case(benchmark::State& state, const case_key& key,
+                  const subfed::average_options& options) {
   workload<T>& work = workload_of<T>(key);
   const std::int64_t bytes = work.client_bytes + work.held_bytes;
   with_executor(key.threads, [&](auto executor) {
     measure(state, static_cast<double>(bytes), ceiling(bytes, key.threads), [&] {
-      subfed::average_cohort<T>(work.net, work.updates, work.globals.views(), {}, executor);
+      subfed::average_cohort<T>(work.net, work.updates, work.globals.views(), options, executor);
     });
   });
 }
 
 template <class T>
-void streaming_case(benchmark::State& state, const case_key& key) {
+void streaming_case(benchmark::State& state, const case_key& key,
+                    const subfed::average_options& options) {
   workload<T>& work = workload_of<T>(key);
   const std::int64_t bytes = work.client_bytes + work.held_bytes;
-  subfed::selective_average<T> mean(work.net);  // a server keeps it from round to round
+  subfed::selective_average<T> mean(work.net, options);  // kept from round to round
   measure(state, static_cast<double>(bytes), ceiling(bytes, key.threads), [&] {
     mean.clear();
     for (const auto& u : work.updates) mean.add(u.sub, u.tensors, u.weight);
@@ -86,10 +93,14 @@ void add_own(const case_key& key, const char* element) {
   add(name_of("slice", key, element, "subfed"),
       [key](benchmark::State& s) { slice_case<T>(s, key); });
   add(name_of("average", key, element, "subfed"),
-      [key](benchmark::State& s) { average_case<T>(s, key); });
+      [key](benchmark::State& s) { average_case<T>(s, key, {}); });
   if (key.threads == 1) {
     add(name_of("average", key, element, "subfed streaming"),
-        [key](benchmark::State& s) { streaming_case<T>(s, key); });
+        [key](benchmark::State& s) { streaming_case<T>(s, key, {}); });
+    add(name_of("average", key, element, "subfed fixed point"),
+        [key](benchmark::State& s) { average_case<T>(s, key, fixed_options(key)); });
+    add(name_of("average", key, element, "subfed streaming fixed point"),
+        [key](benchmark::State& s) { streaming_case<T>(s, key, fixed_options(key)); });
   }
 }
 

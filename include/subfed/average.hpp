@@ -4,6 +4,7 @@
 
 #include <subfed/average/by_element.hpp>
 #include <subfed/average/cohort.hpp>
+#include <subfed/average/fixed_point.hpp>
 #include <subfed/average/held_elements.hpp>
 #include <subfed/average/options.hpp>
 #include <subfed/average/selective.hpp>

@@ -53,6 +53,32 @@ class capacity {
 
   constexpr double value() const noexcept { return value_; }
 
+  /// All that a capacity consists of, to be sent and to be made one again.
+  struct parts {
+    double value;
+    double relative_error;     ///< of the value
+    std::int64_t numerator;    ///< 0 where it is no ratio
+    std::int64_t denominator;  ///< 0 where it is no ratio
+    friend bool operator==(const parts&, const parts&) = default;
+  };
+  constexpr parts to_parts() const noexcept {
+    return {value_, relative_error_, numerator_, denominator_};
+  }
+  /// Throws  error for what are not the parts of a capacity.
+  static constexpr capacity from_parts(const parts& p) {
+    if (p.numerator != 0 || p.denominator != 0) {
+      const capacity out = ratio(p.numerator, p.denominator);
+      if (out.value_ == p.value && out.relative_error_ == p.relative_error) return out;
+      detail::fail("subfed: capacity: the value " + detail::text(p.value) + " is not that of " +
+                   std::to_string(p.numerator) + "/" + std::to_string(p.denominator));
+    }
+    if (p.relative_error != 0 && !detail::in_unit_interval(p.relative_error)) {
+      detail::fail("subfed: capacity: the relative error " + detail::text(p.relative_error) +
+                   " is outside [0, 1]");
+    }
+    return {p.value, p.relative_error};
+  }
+
   /// beta (1 - part): what is left of the share without a part of it. It carries part's own
   /// rounding error.
   ///

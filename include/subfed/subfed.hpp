@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// The primitives: index sets, schemes, models, slice, scatter, averages, costs, coverage of nodes.
-/// coverage.hpp and systems.hpp have what is built on them; adaptors to foreign tensor types are in
-/// subfed/adapt/, to be included one by one.
+/// coverage.hpp, systems.hpp and messages.hpp have what is built on them; adaptors to foreign tensor
+/// types are in subfed/adapt/, to be included one by one.
 #pragma once
 
 #include <subfed/average.hpp>

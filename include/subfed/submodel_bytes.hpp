@@ -117,19 +117,20 @@ inline std::vector<std::byte> write_sets(const submodel& sub) {
   return out;
 }
 
-/// The submodel of a model whose sets were written as bytes, which may come from anywhere.
+namespace detail {
+
+/// Sets at the front of bytes. used: how many bytes they take.
 ///
-/// Throws  error for bytes that are not what write_sets writes for a submodel of this model.
-/// Cost    Memory in proportion to the bytes.
-inline submodel read_sets(const model& net, std::span<const std::byte> bytes,
-                          draw_key origin = {}) {
-  detail::sets_reader in(bytes);
-  for (const unsigned char c : detail::sets_magic) {
+/// Throws  error as read_sets does, except for what is behind them.
+inline submodel read_sets_in_front(const model& net, std::span<const std::byte> bytes,
+                                   const draw_key& origin, std::size_t& used) {
+  sets_reader in(bytes);
+  for (const unsigned char c : sets_magic) {
     if (in.byte() != c) in.refuse("this is not \"SFS1\"");
   }
   std::uint64_t names = 0;
   for (int i = 0; i < 8; ++i) names |= std::uint64_t{in.byte()} << (8 * i);
-  if (names != detail::group_names_hash(net)) in.refuse("these are groups of another model");
+  if (names != group_names_hash(net)) in.refuse("these are groups of another model");
   if (in.varint() != net.groups().size()) in.refuse("the number of groups is another");
   std::vector<index_set> sets;
   sets.reserve(net.groups().size());
@@ -160,8 +161,25 @@ inline submodel read_sets(const model& net, std::span<const std::byte> bytes,
     }
     sets.push_back(index_set::from_runs(extent, runs));
   }
-  if (in.left() != 0) in.refuse("there is something behind the end");
+  used = bytes.size() - in.left();
   return {net, std::move(sets), origin};
+}
+
+}  // namespace detail
+
+/// The submodel of a model whose sets were written as bytes, which may come from anywhere.
+///
+/// Throws  error for bytes that are not what write_sets writes for a submodel of this model.
+/// Cost    Memory in proportion to the bytes.
+inline submodel read_sets(const model& net, std::span<const std::byte> bytes,
+                          draw_key origin = {}) {
+  std::size_t used = 0;
+  submodel out = detail::read_sets_in_front(net, bytes, origin, used);
+  if (used != bytes.size()) {
+    detail::fail("subfed: read_sets: there is something behind the end, at byte " +
+                 std::to_string(used));
+  }
+  return out;
 }
 
 }  // namespace subfed::inline v0

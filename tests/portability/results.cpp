@@ -22,6 +22,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <limits>
+#include <optional>
 #include <span>
 #include <sstream>
 #include <string>
@@ -191,11 +192,13 @@ std::vector<subfed::average_options> all_options() {
 }
 
 template <class T>
-void average(digest& one_pass, digest& streaming) {
+void average(digest& one_pass, digest& streaming,
+             const std::optional<subfed::fixed_point>& sums = {}) {
   const world w;
   numbers random{17};
   for (std::size_t kind = 0; kind < 3; ++kind) {
-    for (const subfed::average_options& options : all_options()) {
+    for (subfed::average_options options : all_options()) {
+      options.sums = sums;
       const cohort<T> clients(w, kind, 2, random);
       arrays<T> global(subfed::submodel::full(w.net), random);
       arrays<T> again = global;
@@ -722,10 +725,15 @@ std::vector<line> compute() {
     out.push_back({"average." + name, one_pass.value(), false});
     out.push_back({"streaming." + name, streaming.value(), false});
   };
-  averages("float", average<float>);
-  averages("half", average<subfed::half>);
-  averages("bfloat16", average<subfed::bfloat16>);
-  averages("double", average<double>);
+  averages("float", [](digest& a, digest& b) { average<float>(a, b); });
+  averages("half", [](digest& a, digest& b) { average<subfed::half>(a, b); });
+  averages("bfloat16", [](digest& a, digest& b) { average<subfed::bfloat16>(a, b); });
+  averages("double", [](digest& a, digest& b) { average<double>(a, b); });
+  averages("fixed", [](digest& a, digest& b) {
+    const subfed::fixed_point sums{.bound = 1, .clients = 7};
+    average<float>(a, b, sums);
+    average<double>(a, b, sums);
+  });
   area("integers", integers);
   area("optimizer.sgd",
        [](digest& d) { optimise(d, subfed::server_sgd{.lr = 0.7, .momentum = 0.9}); });

@@ -86,11 +86,14 @@ average_report average_updates(const model& net, std::span<const update<U>> upda
 
   average_report report;
   double cohort_weight = 0;
-  const auto admitted =
-      detail::admit_cohort(detail::in_order<detail::content_ties::by_content>(updates), options,
-                           report, cohort_weight, [&](const update<U>& u, update_outcome& outcome) {
-                             return detail::admits(u.sub, u.tensors, options, outcome);
-                           });
+  const auto admitted = detail::admit_cohort(
+      detail::in_order<detail::content_ties::by_content>(updates), options, report, cohort_weight,
+      [&](const update<U>& u, update_outcome& outcome) {
+        if (!detail::admits(u.sub, u.tensors, options, outcome)) return false;
+        if (!options.sums || !(outcome.weight > 0)) return true;
+        return detail::admits(u.sub, detail::find_beyond(u.sub, u.tensors, options), options,
+                              outcome);
+      });
   std::vector<detail::member<U>> members;
   for (const auto& a : admitted) {
     if (a.weight > 0) members.push_back({&a.update->sub, a.weight, &a.update->tensors});

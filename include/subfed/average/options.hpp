@@ -2,6 +2,7 @@
 /// What an average divides by, what it does with bad numbers, and what it reports.
 #pragma once
 
+#include <subfed/average/fixed_point.hpp>
 #include <subfed/detail/arithmetic.hpp>
 #include <subfed/error.hpp>
 
@@ -29,7 +30,7 @@ enum class content {
 
 /// What happens to an update with a NaN or an infinity among the elements that take part.
 enum class non_finite {
-  propagate,     ///< it enters the average
+  propagate,     ///< it enters the average; with fixed-point sums it is out of bound
   refuse,        ///< error that names client, tensor and element; nothing changes
   skip_client,   ///< the whole update is left out, and counted
   skip_element,  ///< the element is treated as not held by that client, and counted
@@ -88,16 +89,19 @@ struct average_options {
   /// For late_update::weigh: the factor for the weight of an update when that many rounds have
   /// passed since its own; finite and not negative.
   double (*late_weight)(std::uint64_t rounds_passed) = nullptr;
+  /// Not set: sums of doubles. Set: sums that do not depend on the order of the updates.
+  std::optional<fixed_point> sums = {};
 
   friend bool operator==(const average_options&, const average_options&) = default;
 };
 
 enum class fate {
-  taken,       ///< it is part of the average, with a weight that may be 0
-  late,        ///< of an earlier round than options.round
-  early,       ///< of a later one
-  repeated,    ///< another update of its client and round has been taken
-  non_finite,  ///< left out by non_finite::skip_client
+  taken,         ///< it is part of the average, with a weight that may be 0
+  late,          ///< of an earlier round than options.round
+  early,         ///< of a later one
+  repeated,      ///< another update of its client and round has been taken
+  non_finite,    ///< left out by non_finite::skip_client
+  out_of_bound,  ///< left out by out_of_bound::skip_client
 };
 
 /// What happened to an update. As a condition: whether it was taken.
@@ -109,8 +113,9 @@ struct update_outcome {
   std::uint64_t round = 0;            ///< of the submodel's origin()
   double weight = 0;                  ///< with which it counts; 0: it holds nothing
   std::int64_t skipped_elements = 0;  ///< left out by non_finite::skip_element; see add()
-  std::string tensor = {};            ///< with the first value that is not finite; "": none
-  std::int64_t element = -1;          ///< of that tensor: its row-major global number
+  std::string tensor = {};    ///< with the first value that is not finite or out of bound; "": none
+  std::int64_t element = -1;  ///< of that tensor: its row-major global number
+  std::int64_t clipped_elements = 0;  ///< by out_of_bound::clip
 
   explicit operator bool() const noexcept { return fate == subfed::fate::taken; }
   friend bool operator==(const update_outcome&, const update_outcome&) = default;
@@ -120,7 +125,7 @@ struct update_outcome {
 struct average_report {
   std::int64_t clients = 0;           ///< updates that took part
   std::int64_t refused_clients = 0;   ///< refused with an error: of another round, or repeated
-  std::int64_t skipped_clients = 0;   ///< left out by non_finite::skip_client
+  std::int64_t skipped_clients = 0;   ///< left out by non_finite or out_of_bound::skip_client
   std::int64_t late_clients = 0;      ///< left out by on_late: of another round
   std::int64_t repeated_clients = 0;  ///< left out by on_repeated
   std::int64_t skipped_elements = 0;  ///< left out by non_finite::skip_element
@@ -132,6 +137,7 @@ struct average_report {
   /// The first `most_listed` updates that were left out, in the order in which they were checked.
   /// The counts above include all.
   std::vector<update_outcome> left_out = {};
+  std::int64_t clipped_elements = 0;  ///< by out_of_bound::clip
 
   static constexpr std::size_t most_listed = 1024;
 
@@ -149,13 +155,18 @@ inline void check_weight(double weight, const std::string& client, error_subject
 }
 
 /// Finite weights whose sum is infinite would divide infinity by infinity.
-inline void check_total_weight(double total) {
-  if (is_finite_double(total)) return;
-  fail("subfed: average: the weights of the cohort add up to more than a double can hold");
+inline void check_total_weight(double total, const average_options& options) {
+  if (!is_finite_double(total)) {
+    fail("subfed: average: the weights of the cohort add up to more than a double can hold");
+  }
+  if (!options.sums || total <= options.sums->most()) return;
+  fail("subfed: average: the weights of the cohort add up to " + text(total) +
+       ", more than the total_weight of its fixed-point sums, " + text(options.sums->total()));
 }
 
 inline void check_options(const average_options& options) {
   if (!is_finite_double(options.step)) fail("subfed: average: the step is not finite");
+  if (options.sums) check_fixed_point(*options.sums);
   const bool weighs = options.on_late == late_update::weigh;
   if (weighs != (options.late_weight != nullptr)) {
     fail(weighs ? "subfed: average: on_late is weigh, but no late_weight is given"
@@ -181,6 +192,7 @@ inline void leave_out(average_report& report, update_outcome outcome) {
       ++report.repeated_clients;
       break;
     case fate::non_finite:
+    case fate::out_of_bound:
       ++report.skipped_clients;
       break;
   }

@@ -49,6 +49,8 @@ namespace subfed::inline v0 {
 /// memory.
 ///
 /// The state is an additive monoid: add() and merge() commute up to rounding, a new object is zero.
+/// With options.sums they commute to the bit, and all updates in any order, in any parts that are
+/// merged in any way, give the bits of average_cohort().
 ///
 /// Numerics  Sums and weights are doubles, in the order of the calls; one rounding to T at the end.
 ///           Sums are multiplied by a power of two where weights or values are very large or small,
@@ -108,8 +110,12 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
       return outcome;
     }
     weight = outcome.weight;
-    detail::check_total_weight(cohort_weight_ + weight);
+    detail::check_total_weight(cohort_weight_ + weight, options_);
     const std::vector<detail::product_range> ranges = ranges_with(sub, tensors, weight);
+    if (options_.sums && weight > 0 && !add_terms(sub, tensors, outcome)) {
+      detail::leave_out(report_, outcome);
+      return outcome;
+    }
     ++report_.clients;
     cohort_weight_ += weight;
     if (options_.round) seen_.insert(key);
@@ -124,6 +130,7 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
       });
     }
     report_.skipped_elements += outcome.skipped_elements;
+    report_.clipped_elements += outcome.clipped_elements;
     if (dense_) return outcome;
     holders_.add(sub, weight);
     if (holders_.bytes() > bytes_of_weights()) keep_dense_weights();
@@ -162,7 +169,7 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
       return;
     }
     for (std::size_t t = 0; t < state_.size(); ++t) check_format(t, other.state_[t].format);
-    detail::check_total_weight(cohort_weight_ + other.cohort_weight_);
+    detail::check_total_weight(cohort_weight_ + other.cohort_weight_, options_);
     std::vector<detail::product_range> ranges;
     for (std::size_t t = 0; t < state_.size(); ++t) {
       ranges.push_back(state_[t].range);
@@ -181,7 +188,7 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
       own.move_to(ranges[t]);
       own.integers.merge(options_.integers, more.integers);
       own.counters.merge(options_.integers, more.counters);
-      if (more.sums.empty()) {
+      if (!more.has_sums()) {
         if (other.dense_) keep_weights(t);
         continue;
       }
@@ -249,7 +256,7 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
       for (std::size_t i = 0; i < own.weights.size(); ++i) {
         if (own.weights[i] > 0) add(static_cast<std::int64_t>(i));
       }
-      if (own.sums.empty() || !own.weights.empty()) continue;
+      if (!own.has_sums() || !own.weights.empty()) continue;
       for (const auto& e : holders_.entries()) detail::internals::add(out, e.sub, t);
     }
     return out;
@@ -276,6 +283,8 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
   const average_report& report() const noexcept { return report_; }
 
  private:
+  friend struct detail::internals;
+
   /// Nothing for a typed view of numbers that are averaged: they are compatible with all others.
   template <class V>
   static std::optional<element_format> format_of(const tensor_view<V>& view) {
@@ -314,7 +323,8 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
     std::vector<detail::product_range> out;
     for (std::size_t t = 0; t < tensors.size(); ++t) {
       out.push_back(state_[t].range);
-      if (!(weight > 0) || model_.tensors()[t].is_local() || is_counter(t)) continue;
+      if (options_.sums || !(weight > 0) || model_.tensors()[t].is_local() || is_counter(t))
+        continue;
       detail::with_type(tensors[t], [&]<class E>(const tensor_view<const E>& tensor) {
         if constexpr (averageable<E>) {
           detail::include_products(out.back(), sub, t, tensor, weight);
@@ -349,6 +359,52 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
   /// From now on tensor number t has a weight for every element.
   void keep_weights(std::size_t t) { state_[t].keep_weights(tensor_id(t), holders_); }
 
+  /// Adds an update's floating-point tensors to fixed-point sums. False: it is left out.
+  ///
+  /// Throws  error for a value beyond the bound, as the options say; nothing has changed then.
+  template <class U>
+  bool add_terms(const submodel& sub, const tensor_views<const U>& tensors,
+                 update_outcome& outcome) {
+    const detail::term_rule rule(*options_.sums, outcome.weight);
+    std::int64_t left_out = 0;
+    if (add_terms(sub, tensors, rule, outcome.weight, left_out) != 0) {
+      // Values are checked while they are added: updates are read once. Integers can be taken back.
+      const detail::values_beyond found = detail::find_beyond(sub, tensors, options_);
+      if (options_.sums->on_out_of_bound != out_of_bound::clip || !found.finite) {
+        std::int64_t again = 0;
+        add_terms(sub, tensors, rule.negated(), -outcome.weight, again);
+      }
+      if (!detail::admits(sub, found, options_, outcome)) return false;
+    }
+    outcome.skipped_elements = left_out;
+    return true;
+  }
+
+  /// Returns how many values are beyond the bound.
+  template <class U>
+  std::int64_t add_terms(const submodel& sub, const tensor_views<const U>& tensors,
+                         const detail::term_rule& rule, double weight, std::int64_t& left_out) {
+    std::int64_t beyond = 0;
+    for (std::size_t t = 0; t < tensors.size(); ++t) {
+      if (model_.tensors()[t].is_local() || is_counter(t)) continue;
+      const std::vector<std::int64_t>& extents = model_.tensors()[t].extents;
+      detail::tensor_sums& own = state_[t];
+      detail::with_type(tensors[t], [&]<class E>(const tensor_view<const E>& tensor) {
+        if constexpr (averageable<E>) {
+          own.begin_fixed_sums(extents);
+          if (dense_) keep_weights(t);
+          const bool skips = options_.on_non_finite == non_finite::skip_element &&
+                             detail::find_non_finite(sub, t, tensor) >= 0;
+          if (skips) keep_weights(t);
+          const selection held = sub[tensor_id(t)];
+          beyond += skips ? own.add_finite(held, extents, tensor, rule, weight, left_out)
+                          : own.add(held, extents, tensor, rule, weight);
+        }
+      });
+    }
+    return beyond;
+  }
+
   /// Returns how many elements were left out.
   template <class E>
   std::int64_t add_tensor(const submodel& sub, std::size_t t, const tensor_view<const E>& tensor,
@@ -362,6 +418,7 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
       if (is_counter(t)) {
         return own.counters.add(options_, sub[tensor_id(t)], extents, tensor);
       }
+      if (options_.sums) return 0;  // see add_terms
       own.begin_sums(extents);
       if (dense_) keep_weights(t);
       if (options_.on_non_finite != non_finite::skip_element ||

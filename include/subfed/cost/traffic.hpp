@@ -23,6 +23,8 @@ struct traffic_options {
   /// Bytes of an element of each tensor, for models of mixed types; empty: element_bytes for all.
   std::span<const std::int64_t> tensor_element_bytes = {};
   std::int64_t index_bytes = 4;
+  /// Bytes of a message besides its tensors, each way: update_framing() for those of messages/.
+  std::int64_t framing_bytes = 0;
 };
 
 struct traffic_bytes {
@@ -33,8 +35,8 @@ struct traffic_bytes {
 };
 
 /// Bytes of one client in one round: all its tensors except local ones in each direction; where
-/// lists are sent, also an integer for each held node of each group that a scheme cuts. Framing,
-/// compression and the initial values of local tensors are not counted.
+/// lists are sent, also an integer for each held node of each group that a scheme cuts. Framing is
+/// counted as given; compression and the initial values of local tensors are not.
 ///
 /// Throws  error when tensor_element_bytes is not as long as the model, or for a negative size.
 inline traffic_bytes traffic(const submodel& part, const traffic_options& options = {}) {
@@ -44,7 +46,7 @@ inline traffic_bytes traffic(const submodel& part, const traffic_options& option
     detail::fail("subfed: cost: element sizes of " + std::to_string(sizes.size()) +
                  " tensors are given for a model of " + std::to_string(net.tensors().size()));
   }
-  std::int64_t tensors = 0;
+  std::int64_t tensors = detail::not_negative("the size of the framing", options.framing_bytes);
   for (std::size_t t = 0; t < net.tensors().size(); ++t) {
     if (net.tensors()[t].is_local()) continue;
     const std::int64_t each = detail::not_negative(

@@ -26,6 +26,13 @@ struct internals {
   static void add(HeldElements& held, const Submodel& sub, std::size_t t) {
     held.add(sub, t);
   }
+  /// f(model, options, state of each tensor, holders, whether weights are dense, rounds and clients
+  /// seen, weight of the cohort, report) of a streaming average.
+  template <class Average, class F>
+  static decltype(auto) open(Average& mean, F&& f) {
+    return f(mean.model_, mean.options_, mean.state_, mean.holders_, mean.dense_, mean.seen_,
+             mean.cohort_weight_, mean.report_);
+  }
   /// Copies packed arrays to the device, in the order of the stream.
   template <class Workspace, class Arrays, class Stream>
   static auto upload(Workspace& memory, const Arrays& from, Stream stream) {

@@ -3,6 +3,7 @@
 /// loops for their type, called once per run.
 #pragma once
 
+#include <subfed/average/detail/fixed_terms.hpp>
 #include <subfed/average/detail/kernels.hpp>
 #include <subfed/scalar.hpp>
 
@@ -42,6 +43,8 @@ struct element_loops {
               std::int64_t length);
   void (*add_kernels)(const std::byte* from, double weight, double* sums, std::int64_t units);
   double (*load)(const std::byte* from);
+  std::int64_t (*add_terms)(const std::byte* from, std::int64_t stride, const term_rule& rule,
+                            std::int64_t* sums, std::int64_t length);
 };
 
 template <class E>
@@ -51,13 +54,18 @@ const E* elements_at(const std::byte* from) noexcept {
 
 template <class E>
 inline constexpr element_loops loops_of = {
-    static_cast<std::int64_t>(sizeof(E)), largest_of<E>(),
+    static_cast<std::int64_t>(sizeof(E)),
+    largest_of<E>(),
     [](const std::byte* from, std::int64_t stride, double weight, double* sums,
        std::int64_t length) { accumulate(elements_at<E>(from), stride, weight, sums, 1, length); },
     [](const std::byte* from, double weight, double* sums, std::int64_t units) {
       accumulate_units<9>(elements_at<E>(from), weight, sums, units);
     },
-    [](const std::byte* from) { return scalar_traits<E>::load(*elements_at<E>(from)); }};
+    [](const std::byte* from) { return scalar_traits<E>::load(*elements_at<E>(from)); },
+    [](const std::byte* from, std::int64_t stride, const term_rule& rule, std::int64_t* sums,
+       std::int64_t length) {
+      return detail::add_terms(elements_at<E>(from), stride, rule, sums, 1, length);
+    }};
 
 /// Stands for an element type that may differ from client to client.
 struct any_element {};
@@ -105,6 +113,10 @@ inline double largest_at(any_pointer from) noexcept { return from.loops->largest
 inline void accumulate(any_pointer from, std::int64_t stride, double weight, double* sums,
                        std::int64_t, std::int64_t length) noexcept {
   from.loops->add(from.at, stride, weight, sums, length);
+}
+inline std::int64_t add_terms(any_pointer from, std::int64_t stride, const term_rule& rule,
+                              std::int64_t* sums, std::int64_t, std::int64_t length) noexcept {
+  return from.loops->add_terms(from.at, stride, rule, sums, length);
 }
 template <std::int64_t U>
 void accumulate_units(any_pointer from, double weight, double* sums, std::int64_t units) noexcept {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <subfed/average/detail/any_element.hpp>
+#include <subfed/average/detail/fixed_terms.hpp>
 #include <subfed/average/detail/kernels.hpp>
 #include <subfed/average/detail/layout.hpp>
 #include <subfed/average/detail/terms.hpp>
@@ -36,6 +37,13 @@ class average_row {
     for (const auto& p : layout.participants()) {
       if (!(p.data == nullptr)) largest = (std::max)(largest, largest_at(p.data));
     }
+    if (terms.options.sums && !terms.has_sums()) {
+      for (const auto& p : layout.participants()) {
+        rules_.emplace_back(*terms.options.sums, p.weight);
+      }
+      fixed_.resize(static_cast<std::size_t>(tile));
+    }
+    largest = terms.largest_of_values(largest);
     checked_ = !plain_ || largest > largest_of<T>();
     mended_ = !checked_ && is_far_reaching(largest);
   }
@@ -55,17 +63,40 @@ class average_row {
   const average_level& inner() const noexcept { return layout_.levels().back(); }
 
   bool skips_elements() const noexcept {
-    return terms_.options.on_non_finite == non_finite::skip_element && terms_.sums == nullptr;
+    return terms_.options.on_non_finite == non_finite::skip_element && !terms_.has_sums();
   }
+  /// Whether fixed-point sums are made here.
+  bool makes_terms() const noexcept { return !rules_.empty(); }
 
   /// Nothing (-0), or the sums that were there before.
   void start_tile(std::int64_t sum_offset, std::int64_t length) {
-    if (terms_.sums == nullptr) {
+    if (makes_terms()) std::fill_n(fixed_.data(), length, std::int64_t{0});
+    if (!terms_.has_sums()) {
       std::fill_n(sums_.data(), length, -0.0);
       return;
     }
     for (std::int64_t i = 0; i < length; ++i) {
-      sums_[static_cast<std::size_t>(i)] = terms_.sums[sum_offset + i * inner().sum_stride];
+      sums_[static_cast<std::size_t>(i)] = terms_.sum_at(sum_offset + i * inner().sum_stride);
+    }
+  }
+
+  /// Adds elements of a participant to the tile, from its element number `at` on.
+  void add_to_tile(std::size_t participant, element_pointer_t<From> from, std::int64_t stride,
+                   std::int64_t at, std::int64_t length) {
+    if (makes_terms()) {
+      add_terms(from, stride, rules_[participant], fixed_.data() + at, 1, length);
+    } else {
+      accumulate(from, stride, layout_.participants()[participant].weight, sums_.data() + at, 1,
+                 length);
+    }
+  }
+
+  /// After the last addition: the sums of a tile as doubles.
+  void finish_tile(std::int64_t length) {
+    if (!makes_terms()) return;
+    for (std::int64_t i = 0; i < length; ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      sums_[at] = value_of_sum(fixed_[at], terms_.quantum);
     }
   }
 
@@ -150,7 +181,8 @@ class average_row {
         odd += x;
       }
     };
-    if (terms_.sums != nullptr) add(1, terms_.sums[sum_offset]);
+    if (terms_.has_sums()) add(1, terms_.sum_at(sum_offset));
+    std::int64_t fixed_sum = 0;
     for (const holder& h : holders_.back()) {
       const std::span<const subfed::run> runs = inner().runs_of(h.participant);
       const auto r = std::partition_point(runs.begin(), runs.end(), [node](const subfed::run& x) {
@@ -165,11 +197,16 @@ class average_row {
           ++report_.skipped;
           continue;
         }
-        add(p.weight, x);
+        if (makes_terms()) {
+          fixed_sum += rules_[h.participant](x);
+        } else {
+          add(p.weight, x);
+        }
       }
       weight = weight + wide_number(p.weight);
     }
     if (weight.is_zero()) return false;
+    if (makes_terms()) sum = wide_number(value_of_sum(fixed_sum, terms_.quantum));
     T& element = global_[row_global_ + i * inner().global_stride];
     const double old = plain_ || !takes_old(terms_, weight.value()) ? 0 : traits::load(element);
     if (is_finite_double(odd) && is_finite_double(old)) {
@@ -192,6 +229,8 @@ class average_row {
   std::vector<std::vector<holder>> holders_;  // of each level; the last: of the row
   std::array<double, tile> sums_{};
   std::array<double, tile> weights_{};
+  std::vector<term_rule> rules_;     // of each participant, where fixed-point sums are made here
+  std::vector<std::int64_t> fixed_;  // a tile of them
   part_report report_;
 };
 

@@ -2,6 +2,7 @@
 /// What both forms of the selective average check before they change anything.
 #pragma once
 
+#include <subfed/average/detail/fixed_terms.hpp>
 #include <subfed/average/detail/kernels.hpp>
 #include <subfed/average/options.hpp>
 #include <subfed/detail/arithmetic.hpp>
@@ -77,13 +78,31 @@ void check_globals(const model& net, const tensor_views<T>& globals) {
   }
 }
 
+/// A weight as it goes into the sums: rounded where they are in fixed point.
+///
+/// Throws  error when fixed-point sums cannot hold it.
+inline double weight_in_sums(const submodel& sub, double weight, const average_options& options) {
+  if (!options.sums || !(weight > 0)) return weight;
+  const bool is_large = weight > options.sums->most();
+  const double rounded = is_large ? 0 : fixed_weight(weight, *options.sums);
+  if (rounded > 0) return rounded;
+  fail("subfed: average: the weight of " + client_text(sub) + " is " + text(weight) +
+           (is_large ? ", more than" : ", too small for") +
+           " the total_weight of the fixed-point sums, " + text(options.sums->total()),
+       {.client = sub.origin().client});
+}
+
 /// What happens to an update because of its round, and the weight that it then has.
 ///
-/// Throws  error when a late_weight is not finite or is negative.
+/// Throws  error when a late_weight is not finite or is negative, or fixed-point sums cannot hold the
+///         weight.
 inline update_outcome outcome_by_round(const submodel& sub, double weight,
                                        const average_options& options) {
   update_outcome out{fate::taken, sub.origin().client, sub.origin().round, weight};
-  if (!options.round || out.round == *options.round) return out;
+  if (!options.round || out.round == *options.round) {
+    out.weight = weight_in_sums(sub, weight, options);
+    return out;
+  }
   out.fate = out.round < *options.round ? fate::late : fate::early;
   if (out.fate == fate::late && options.on_late == late_update::weigh) {
     const std::uint64_t passed = *options.round - out.round;
@@ -95,7 +114,7 @@ inline update_outcome outcome_by_round(const submodel& sub, double weight,
            {.client = out.client});
     }
     out.fate = fate::taken;
-    out.weight = rounded_product(weight, factor);
+    out.weight = weight_in_sums(sub, rounded_product(weight, factor), options);
     return out;
   }
   out.weight = 0;
@@ -183,6 +202,79 @@ bool admits(const submodel& sub, const tensor_views<const T>& tensors,
   return false;
 }
 
+/// The values of an update that are beyond the bound of fixed-point sums.
+struct values_beyond {
+  std::int64_t count = 0;
+  bool finite = true;  ///< all of them
+  std::size_t tensor = 0;
+  std::int64_t element = -1;  ///< of that tensor, row-major: the first; of those that clip refuses
+  double value = 0;
+};
+
+/// Values that non_finite::skip_element leaves out do not count.
+///
+/// Pre  options.sums.
+template <class T>
+values_beyond find_beyond(const submodel& sub, const tensor_views<const T>& tensors,
+                          const average_options& options) {
+  const term_rule rule(*options.sums, 1);
+  const bool skips = options.on_non_finite == non_finite::skip_element;
+  const bool clips = options.sums->on_out_of_bound == out_of_bound::clip;
+  values_beyond out;
+  for (std::size_t t = 0; t < tensors.size(); ++t) {
+    const auto& info = sub.parent().tensors()[t];
+    if (info.is_local() || info.role == role::counter) continue;
+    with_type(tensors[t], [&]<class E>(const tensor_view<const E>& tensor) {
+      if constexpr (averageable<E>) {
+        const loop_nest walk(sub[tensor_id(t)], info.extents, tensor);
+        walk.for_each([&](std::int64_t g, std::int64_t l, std::int64_t length) {
+          const E* const run = tensor.data_handle() + l;
+          if (!any_beyond(run, walk.local_stride(), length, rule)) return;
+          for (std::int64_t i = 0; i < length; ++i) {
+            const double x =
+                scalar_traits<E>::load(tensor.data_handle()[l + i * walk.local_stride()]);
+            if (!rule.is_beyond(x) || (skips && !is_finite_double(x))) continue;
+            const std::int64_t at = g + i * walk.global_stride();
+            const bool is_worse = clips && out.finite && !is_finite_double(x);
+            const bool counts = !clips || out.finite || !is_finite_double(x);
+            out.finite = out.finite && is_finite_double(x);
+            if (out.count++ == 0 || is_worse || (counts && out.tensor == t && at < out.element)) {
+              out.tensor = t;
+              out.element = at;
+              out.value = x;
+            }
+          }
+        });
+      }
+    });
+  }
+  return out;
+}
+
+/// Applies the policy for values beyond the bound. False: leave the update out; the outcome then says
+/// why. Pre: options.sums.
+inline bool admits(const submodel& sub, const values_beyond& found, const average_options& options,
+                   update_outcome& outcome) {
+  if (found.count == 0) return true;
+  const auto& info = sub.parent().tensors()[found.tensor];
+  const out_of_bound policy = options.sums->on_out_of_bound;
+  if (policy == out_of_bound::clip && found.finite) {
+    outcome.clipped_elements = found.count;
+    return true;
+  }
+  if (policy == out_of_bound::skip_client) {
+    outcome.fate = fate::out_of_bound;
+    outcome.weight = 0;
+    outcome.tensor = info.name;
+    outcome.element = found.element;
+    return false;
+  }
+  fail("subfed: average: " + client_text(sub) + " has " + text(found.value) + " in tensor '" +
+           info.name + "', at global element " + index_text(found.element, info.extents) +
+           ", beyond the bound of the fixed-point sums, " + text(options.sums->bound),
+       {.client = sub.origin().client, .tensor = info.name});
+}
+
 /// Adds the counts of another part of the cohort.
 inline void add_counts(average_report& to, const average_report& from) {
   to.clients += from.clients;
@@ -191,6 +283,7 @@ inline void add_counts(average_report& to, const average_report& from) {
   to.late_clients += from.late_clients;
   to.repeated_clients += from.repeated_clients;
   to.skipped_elements += from.skipped_elements;
+  to.clipped_elements += from.clipped_elements;
   for (const update_outcome& outcome : from.left_out) {
     if (to.left_out.size() == average_report::most_listed) return;
     to.left_out.push_back(outcome);

@@ -169,10 +169,11 @@ std::vector<admitted<Update>> admit_cohort(const std::vector<const Update*>& coh
     }
     last = &key;
     ++report.clients;
+    report.clipped_elements += outcome.clipped_elements;
     cohort_weight += outcome.weight;
     out.push_back({u, outcome.weight});
   }
-  check_total_weight(cohort_weight);
+  check_total_weight(cohort_weight, options);
   return out;
 }
 

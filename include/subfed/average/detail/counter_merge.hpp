@@ -67,6 +67,9 @@ class counter_merge {
     elements_.merge(rule, other.elements_);
   }
 
+  merged_elements<counter_value>& elements() noexcept { return elements_; }
+  const merged_elements<counter_value>& elements() const noexcept { return elements_; }
+
   /// f(row-major number) for each element that somebody holds.
   template <class F>
   void for_each_held(F&& f) const {

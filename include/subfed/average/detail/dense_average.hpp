@@ -38,7 +38,7 @@ part_report dense_average(const tensor_view<T>& global, const average_terms& ter
   std::int64_t i = begin * slab;
   for_each_offset(part, [&](std::int64_t offset) {
     double weight = terms.weights[i];
-    const double sum = terms.sums[i++];
+    const double sum = terms.sum_at(i++);
     if (!(weight > 0)) return;
     if (terms.weights_exponent != 0) weight = scaled(weight, terms.weights_exponent);
     ++out.held;

@@ -72,6 +72,9 @@ class integer_merge {
     elements_.merge(rule, other.elements_);
   }
 
+  merged_elements<wide_integer>& elements() noexcept { return elements_; }
+  const merged_elements<wide_integer>& elements() const noexcept { return elements_; }
+
   /// f(row-major number) for each element that somebody holds.
   template <class F>
   void for_each_held(F&& f) const {

@@ -52,6 +52,19 @@ class merged_elements {
     }
   }
 
+  /// f(whether somebody holds it, value) for every element, in order; for none before the first add.
+  template <class F>
+  void for_each(F&& f) const {
+    for (const slot& s : all_) f(s.held, s.value);
+  }
+  /// Replaces all elements; read(value) says whether somebody holds the next one.
+  template <class Read>
+  void assign(std::size_t count, Read&& read) {
+    all_.resize(count);
+    for (slot& s : all_) s.held = read(s.value);
+  }
+  bool empty() const noexcept { return all_.empty(); }
+
   /// f(row-major number) for each element that somebody holds.
   template <class F>
   void for_each_held(F&& f) const {

@@ -124,8 +124,11 @@ tensor_job floating_job(const tensor_view<E>& global, std::size_t t,
   }
   std::vector<double> weights;
   for (const auto& p : participants) weights.push_back(p.weight);
-  const weight_scale scale = terms.sums == nullptr ? scale_of(weights, is_far_reaching(largest))
-                                                   : weight_scale{terms.weights_exponent};
+  largest = terms.largest_of_values(largest);
+  weight_scale scale{terms.weights_exponent};
+  if (!terms.has_sums() && !terms.options.sums) {
+    scale = scale_of(weights, is_far_reaching(largest));
+  }
   terms.wide = scale.wide;
   if (scale.exponent != 0) {
     terms.cohort_weight = scaled(terms.cohort_weight, scale.exponent);
@@ -160,7 +163,7 @@ tensor_job dense_job(const tensor_view<E>& global, average_terms terms) {
             own.does = does;
             return dense_average(global, own, begin, end);
           },
-          !terms.is_plain() || terms.largest > largest_of<E>()};
+          !terms.is_plain() || terms.largest_of_values(terms.largest) > largest_of<E>()};
 }
 
 /// Throws  error when a new value does not fit.
@@ -264,8 +267,14 @@ void average_model(const model& net, const tensor_views<T>& globals,
           return;
         }
         if (members.empty() && state.weights == nullptr) return;
-        const average_terms terms{state.sums,    state.weights, own,
-                                  cohort_weight, state.largest, state.exponent};
+        average_terms terms{.sums = state.sums,
+                            .fixed_sums = state.fixed_sums,
+                            .weights = state.weights,
+                            .options = own,
+                            .cohort_weight = cohort_weight,
+                            .largest = state.largest,
+                            .weights_exponent = state.exponent};
+        if (own.sums) terms.quantum = own.sums->quantum();
         jobs.push_back(averaging_job(global, t, members, distinct, terms));
       } else {
         jobs.push_back(integer_job(global, net, t, members, state.integers, options));

@@ -4,6 +4,7 @@
 
 #include <subfed/average/detail/any_element.hpp>
 #include <subfed/average/detail/average_row.hpp>
+#include <subfed/average/detail/fixed_terms.hpp>
 #include <subfed/average/detail/kernels.hpp>
 #include <subfed/average/detail/layout.hpp>
 #include <subfed/index_set.hpp>
@@ -23,7 +24,10 @@ template <class T, class From>
 class segment_row : protected average_row<T, From> {
  protected:
   using base = average_row<T, From>;
+  using base::add_to_tile;
   using base::base;
+  using base::finish_tile;
+  using base::makes_terms;
   ~segment_row() = default;
   using base::checked_;
   using base::convert_apart;
@@ -128,17 +132,19 @@ class segment_row : protected average_row<T, From> {
                     std::int64_t global_offset, std::int64_t sum_offset, std::int64_t from,
                     std::int64_t to) {
     report_.held += to - from;
-    if (checked_ || !layout_.contiguous() || convert_apart) {
+    if (checked_ || !layout_.contiguous() || convert_apart || makes_terms()) {
       for (std::int64_t b = from; b < to; b += tile) {
         const std::int64_t length = (std::min)(to - b, tile);
         start_tile(sum_offset + b * inner().sum_stride, length);
-        for (std::size_t k = 0; terms_.sums == nullptr && k < s.parts; ++k) {
+        for (std::size_t k = 0; !terms_.has_sums() && k < s.parts; ++k) {
           const segment_part& part = parts_[s.first_part + k];
           const auto& p = layout_.participants()[holders[part.holder].participant];
           const std::int64_t stride = inner().strides[holders[part.holder].participant];
-          accumulate(p.data + (holders[part.holder].offset + part.offset + (b - s.begin) * stride),
-                     stride, p.weight, sums_.data(), 1, length);
+          const std::int64_t at =
+              holders[part.holder].offset + part.offset + (b - s.begin) * stride;
+          add_to_tile(holders[part.holder].participant, p.data + at, stride, 0, length);
         }
+        finish_tile(length);
         write(b, sums_.data(), s.by.weight, length);
         mend(b, b + length);
       }
@@ -163,6 +169,11 @@ class segment_row : protected average_row<T, From> {
                        std::int64_t global_offset, std::int64_t sum_offset, std::int64_t from,
                        std::int64_t to) {
     T* const out = global_ + global_offset + from;
+    if (terms_.fixed_sums != nullptr) {
+      fixed_mean(terms_.fixed_sums + sum_offset + from, terms_.quantum, s.by.weight, out,
+                 to - from);
+      return;
+    }
     if (terms_.sums != nullptr) {
       const double* const sums = terms_.sums + sum_offset + from;
       if (s.by.exact) {

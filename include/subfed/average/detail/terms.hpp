@@ -2,6 +2,7 @@
 /// What an average consists of besides its participants, and what the options do to a mean.
 #pragma once
 
+#include <subfed/average/detail/fixed_terms.hpp>
 #include <subfed/average/detail/kernels.hpp>
 #include <subfed/average/detail/wide_number.hpp>
 #include <subfed/average/options.hpp>
@@ -34,6 +35,7 @@ enum class pass { writes, rehearses };
 /// been multiplied by a power of two.
 struct average_terms {
   const double* sums = nullptr;  ///< what participants without data have added up, row-major
+  const std::int64_t* fixed_sums = nullptr;  ///< the same, in options.sums
   const double* weights =
       nullptr;  ///< where there are no participants: the weights of each element
   average_options options = {};
@@ -42,6 +44,18 @@ struct average_terms {
   std::int64_t weights_exponent = 0;  ///< `weights` times 2 to its power go with the sums
   bool wide = false;  ///< weights are so far apart that every element needs wide numbers
   pass does = pass::writes;
+  double quantum = 1;  ///< of fixed-point sums
+
+  bool has_sums() const noexcept { return sums != nullptr || fixed_sums != nullptr; }
+  /// Pre: has_sums().
+  double sum_at(std::int64_t offset) const noexcept {
+    return fixed_sums == nullptr ? sums[offset] : value_of_sum(fixed_sums[offset], quantum);
+  }
+  /// Where results may exceed a number, they exceed this one: the largest of the types, or of what
+  /// fixed-point sums hold.
+  double largest_of_values(double of_types) const noexcept {
+    return options.sums ? 2 * options.sums->bound : of_types;
+  }
 
   /// The selective average itself, without options that need the old values.
   bool is_plain() const noexcept {

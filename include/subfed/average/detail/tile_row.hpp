@@ -25,7 +25,12 @@ template <class T, class From>
 class tile_row : protected node_row<T, From> {
  protected:
   using base = node_row<T, From>;
+  using base::add_to_tile;
   using base::base;
+  using base::finish_tile;
+  using base::fixed_;
+  using base::makes_terms;
+  using base::rules_;
   ~tile_row() = default;
   using base::checked_;
   using base::global_;
@@ -52,13 +57,14 @@ class tile_row : protected node_row<T, From> {
     const std::int64_t weight_unit = by_element ? std::int64_t{1} : unit;
     std::fill_n(weights_.data(), (end - begin) * unit / weight_unit, 0.0);
 
-    const bool fast = plain_ && !by_element && layout_.contiguous();
+    const bool fast = plain_ && !by_element && layout_.contiguous() && !makes_terms();
     if (fast && unit == 1) {
       add_holders<1>(holders, begin, end);
     } else if (fast && unit == 9) {
       add_holders<9>(holders, begin, end);
     } else {
       add_holders<0>(holders, begin, end);
+      finish_tile((end - begin) * unit);
     }
 
     T* const out = global_ + global_offset + begin * unit * inner().global_stride;
@@ -88,20 +94,19 @@ class tile_row : protected node_row<T, From> {
       for (; r != runs.end() && r->first < end; ++r) {
         const std::int64_t from = (std::max)(r->first, begin);
         const std::int64_t length = (std::min)(r->first + r->length, end) - from;
-        double* const sums = sums_.data() + (from - begin) * unit;
         element_pointer_t<From> data{};
         if (!(p.data == nullptr)) {
           data = p.data + (h.offset + (r->position + from - r->first) * unit * stride);
         }
         if (U == 0 && skips_elements()) {
-          add_finite(data, stride, p.weight, (from - begin) * unit, length * unit);
+          add_finite(h.participant, data, stride, (from - begin) * unit, length * unit);
           continue;
         }
         if (!(data == nullptr)) {
           if constexpr (U != 0) {
-            accumulate_units<U>(data, p.weight, sums, length);
+            accumulate_units<U>(data, p.weight, sums_.data() + (from - begin) * unit, length);
           } else {
-            accumulate(data, stride, p.weight, sums, 1, length * unit);
+            add_to_tile(h.participant, data, stride, (from - begin) * unit, length * unit);
           }
         }
         const std::int64_t repeat = by_element ? unit : 1;
@@ -124,16 +129,22 @@ class tile_row : protected node_row<T, From> {
     }
   }
 
-  void add_finite(element_pointer_t<From> data, std::int64_t stride, double weight, std::int64_t at,
-                  std::int64_t length) {
+  void add_finite(std::size_t participant, element_pointer_t<From> data, std::int64_t stride,
+                  std::int64_t at, std::int64_t length) {
+    const double weight = layout_.participants()[participant].weight;
     for (std::int64_t i = 0; i < length; ++i) {
       const double x = load_at(data + i * stride);
       if (!is_finite_double(x)) {
         ++report_.skipped;
         continue;
       }
-      sums_[static_cast<std::size_t>(at + i)] += rounded_product(weight, x);
-      weights_[static_cast<std::size_t>(at + i)] += weight;
+      const auto to = static_cast<std::size_t>(at + i);
+      if (makes_terms()) {
+        fixed_[to] += rules_[participant](x);
+      } else {
+        sums_[to] += rounded_product(weight, x);
+      }
+      weights_[to] += weight;
     }
   }
 

@@ -130,6 +130,7 @@ struct product_range {
   std::int64_t exponent = 0;
 
   bool empty() const noexcept { return high < low; }
+  friend bool operator==(const product_range&, const product_range&) = default;
   void include(std::int64_t from, std::int64_t to) noexcept {
     low = empty() ? from : (std::min)(low, from);
     high = empty() ? to : (std::max)(high, to);

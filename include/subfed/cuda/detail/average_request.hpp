@@ -28,6 +28,9 @@ namespace subfed::inline v0::cuda::detail {
 ///         tensor takes none: a launch has one rule for all tensors.
 inline void check_device_options(const model& net, const average_options& options) {
   subfed::detail::check_options(options);
+  if (options.sums) {
+    subfed::detail::fail("subfed: cuda: on a device sums are doubles, not in fixed point");
+  }
   const bool whole_updates = options.on_non_finite == non_finite::refuse ||
                              options.on_non_finite == non_finite::skip_client;
   if (whole_updates) {
