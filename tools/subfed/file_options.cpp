@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "file_options.hpp"
 
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "choice.hpp"
 #include "file_commands.hpp"
 
 namespace tool {
@@ -15,24 +15,6 @@ constexpr const char* scheme_text =
     "The scheme, with options after colons: rolling[:step=N:overlap=R:backward:phase=N:"
     "client-phase=N], random[:pool=S:pool-per-round=S:shared=ROUNDS:per-client], static or "
     "block[:advance=N]; all but block take round=floor|ceil|nearest.";
-
-/// An option whose value is one of some words.
-template <class E>
-void add_choice(CLI::App* command, const char* name, E& value,
-                const std::vector<std::pair<std::string, E>>& words, const char* help) {
-  std::string all;
-  for (const auto& [word, meaning] : words) all += (all.empty() ? "" : "|") + word;
-  const auto choose = [&value, words, name, all](const std::string& text) {
-    for (const auto& [word, meaning] : words) {
-      if (text == word) {
-        value = meaning;
-        return;
-      }
-    }
-    throw CLI::ValidationError(name, "\"" + text + "\" is not one of " + all);
-  };
-  command->add_option_function<std::string>(name, choose, help)->type_name(all);
-}
 
 void add_model(CLI::App* command, file_options& o) {
   command

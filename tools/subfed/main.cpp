@@ -14,6 +14,7 @@
 #include <vector>
 #include "../coverage/command.hpp"
 
+#include "choice.hpp"
 #include "describe.hpp"
 #include "file_options.hpp"
 
@@ -26,26 +27,21 @@ void add_describe(CLI::App& app, describe_options& o, std::vector<std::string>& 
                                                "its tensors are cut together, and says what "
                                                "is not cut, and why.");
   command->add_option("file", o.file, "The ONNX file.")->required();
-  command
-      ->add_option("--emit", o.emit,
-                   "text; cpp, a function that makes the description; json, a model file; dot, a "
-                   "picture of which tensors each group ties, for Graphviz.")
-      ->transform(CLI::CheckedTransformer(
-          std::vector<std::pair<std::string, emitted>>{{"text", emitted::text},
-                                                       {"c++", emitted::cpp},
-                                                       {"cpp", emitted::cpp},
-                                                       {"json", emitted::json},
-                                                       {"dot", emitted::dot}}));
-  command
-      ->add_option(
-          "--products", o.products,
-          "What is cut of a product, as of heads and their nodes: the factor of most nodes "
-          "(largest), whole heads and whole groups of a convolution (outer), or the same "
-          "nodes of each (inner).")
-      ->transform(CLI::CheckedTransformer(std::vector<std::pair<std::string, subfed::product_cut>>{
-          {"largest", subfed::product_cut::largest},
-          {"outer", subfed::product_cut::outer},
-          {"inner", subfed::product_cut::inner}}));
+  add_choice<emitted>(
+      command, "--emit", o.emit,
+      {{"text", emitted::text},
+       {"c++", emitted::cpp},
+       {"json", emitted::json},
+       {"dot", emitted::dot}},
+      "text; c++, a function that makes the description; json, a model file; dot, a "
+      "picture of which tensors each group ties, for Graphviz.");
+  add_choice<subfed::product_cut>(
+      command, "--products", o.products,
+      {{"largest", subfed::product_cut::largest},
+       {"outer", subfed::product_cut::outer},
+       {"inner", subfed::product_cut::inner}},
+      "What is cut of a product, as of heads and their nodes: the factor of most nodes (largest), "
+      "whole heads and whole groups of a convolution (outer), or the same nodes of each (inner).");
   command->add_option("--extent", extents,
                       "An extent that the file leaves open: batch=1, or x[2]=224 for an axis "
                       "without a name. May be given several times.");
