@@ -129,7 +129,10 @@ std::vector<std::pair<std::string, trainer::options>> everything() {
 }  // namespace
 
 DOCTEST_TEST_CASE("results do not depend on the number of threads, bit for bit") {
-  for (const auto& [name, settings] : everything()) {
+  for (auto [name, settings] : everything()) {
+    settings.rounds = 4;
+    settings.eval_every = 2;
+    settings.cohort.clients = 10;
     const auto a = run(name, settings, 1), b = run(name, settings, 3);
     DOCTEST_CHECK(a.history.size() == 2);
     DOCTEST_CHECK(std::isfinite(a.last().loss));
@@ -145,6 +148,7 @@ DOCTEST_TEST_CASE(
     settings.identity = "{\"of\":\"" + name + "\"}";
     settings.rounds = 5;
     settings.eval_every = 2;
+    settings.cohort.clients = 10;
     const auto unbroken = run(name, settings);
 
     // An evaluation and a checkpoint that do not fall together: the loss in between is kept.
