@@ -267,8 +267,9 @@ TEST_CASE("rules: what does not fit is whole, and named") {
   around matrix;
   CHECK(unknown(matrix.then("MatMul", {matrix.g.parameter("w", {5, 5})})) ==
         "MatMul: the shapes do not fit (reads 'w')");
-  around axis;
-  CHECK(unknown(axis.then("Concat", {axis.x}, {{"axis", {7}}})) == "Concat: it has no such axis");
+  around concat;
+  CHECK(unknown(concat.then("Concat", {concat.x}, {{"axis", {7}}})) ==
+        "Concat: it has no such axis");
   around foreign;
   CHECK(unknown(foreign.then("com.microsoft::FusedMatMul")) ==
         "com.microsoft::FusedMatMul: this operator is not known");

@@ -228,17 +228,17 @@ values_beyond find_beyond(const submodel& sub, const tensor_views<const T>& tens
       if constexpr (averageable<E>) {
         const loop_nest walk(sub[tensor_id(t)], info.extents, tensor);
         walk.for_each([&](std::int64_t g, std::int64_t l, std::int64_t length) {
-          const E* const run = tensor.data_handle() + l;
-          if (!any_beyond(run, walk.local_stride(), length, rule)) return;
+          const E* const first = tensor.data_handle() + l;
+          if (!any_beyond(first, walk.local_stride(), length, rule)) return;
           for (std::int64_t i = 0; i < length; ++i) {
             const double x =
                 scalar_traits<E>::load(tensor.data_handle()[l + i * walk.local_stride()]);
             if (!rule.is_beyond(x) || (skips && !is_finite_double(x))) continue;
             const std::int64_t at = g + i * walk.global_stride();
             const bool is_worse = clips && out.finite && !is_finite_double(x);
-            const bool counts = !clips || out.finite || !is_finite_double(x);
+            const bool worth = !clips || out.finite || !is_finite_double(x);
             out.finite = out.finite && is_finite_double(x);
-            if (out.count++ == 0 || is_worse || (counts && out.tensor == t && at < out.element)) {
+            if (out.count++ == 0 || is_worse || (worth && out.tensor == t && at < out.element)) {
               out.tensor = t;
               out.element = at;
               out.value = x;
