@@ -68,10 +68,8 @@ TEST_CASE("check_description: a flatten in the wrong order, and whole in one pla
   REQUIRE(found.wrong.size() == 2);
   CHECK(found.wrong[0] ==
         "with dimension 1 of fc1.weight, the group 'c' cannot be cut: it is of positions");
-  CHECK(
-      found.wrong[1] ==
-      "with dimension 1 of fc2.weight, the group 'h1' cannot be cut: dimension 1 of fc2.weight is "
-      "described as whole");
+  CHECK(found.wrong[1] ==
+        "the group 'h1' cannot be cut: dimension 1 of fc2.weight is described as whole");
 }
 TEST_CASE("check_description: a group of another model is found without a run") {
   subfed::model other;
@@ -86,7 +84,7 @@ TEST_CASE("check_description: a group of another model is found without a run") 
   const auto found = check_description(checked_network(), d.net);
   REQUIRE(found.wrong.size() == 1);
   CHECK(found.wrong[0] ==
-        "with dimension 1 of fc3.weight, the group 'h2' and the group 'h1' are the same nodes");
+        "with dimension 1 of fc3.weight, the group 'h1' and the group 'h2' are the same nodes");
 }
 TEST_CASE("check_description: an output that is cut, and tensors of one side alone") {
   described_network d;

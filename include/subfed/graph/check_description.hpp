@@ -53,6 +53,8 @@ class description_checker {
       seen[at->second] = true;
       compare(net_.tensors()[at->second], walk_.values[p.value]);
     }
+    // What a later tensor has made wrong of an earlier group.
+    for (std::size_t g = 0; g < nodes_.size(); ++g) report(g, "");
     for (std::size_t t = 0; t < seen.size(); ++t) {
       if (!seen[t]) out_.unknown.push_back(net_.tensors()[t].name);
     }
@@ -92,34 +94,34 @@ class description_checker {
         own.insert(own.end(), nodes.begin(), nodes.end());
       }
       walk_.space.unify(found.axes[r], own);
-      report("dimension " + std::to_string(r) + " of " + described.name);
+      const std::string where =
+          "with dimension " + std::to_string(r) + " of " + described.name + ", ";
+      for (const dimension::part& p : described.dimensions[r].parts()) {
+        if (p.group != dimension::no_group) report(p.group, where);
+      }
     }
   }
   axis copies(std::int64_t times) { return walk_.space.fresh_whole(times, walk_.image); }
 
-  /// What has gone wrong since the last report.
-  void report(const std::string& where) {
-    for (std::size_t g = 0; g < nodes_.size(); ++g) {
-      const auto& info = net_.groups()[g];
-      if (told_[g] || info.cut == cut::never || info.extent == 1) continue;
-      const axis own = walk_.space.leaves(nodes_[g]);
-      const bool is_one = own.size() == 1 && own[0].size() == 1;
-      std::string what;
-      if (walk_.space.is_whole(own)) {
-        what = "cannot be cut: " + walk_.space.reason_of(own[0][0]).text;
-      } else if (!is_one) {
-        what = "is not of " + std::to_string(info.extent) + " nodes, but of " + parts_text(own);
-      } else {
-        for (std::size_t other = 0; other < g; ++other) {
-          if (!told_[other] && walk_.space.leaves(nodes_[other]) == own) {
-            what = "and the group '" + net_.groups()[other].name + "' are the same nodes";
-          }
-        }
+  /// What is wrong with a group, once.
+  void report(std::size_t g, const std::string& where) {
+    const auto& info = net_.groups()[g];
+    if (told_[g] || info.cut == cut::never || info.extent <= 1) return;
+    const axis own = walk_.space.leaves(nodes_[g]);
+    std::string what;
+    if (walk_.space.is_whole(own)) {
+      what = "cannot be cut: " + walk_.space.reason_of(own[0][0]).text;
+    } else if (own.size() != 1 || own[0].size() != 1) {
+      what = "is not of " + std::to_string(info.extent) + " nodes, but of " + parts_text(own);
+    } else {
+      for (std::size_t other = 0; other < nodes_.size(); ++other) {
+        if (other == g || told_[other] || walk_.space.leaves(nodes_[other]) != own) continue;
+        what = "and the group '" + net_.groups()[other].name + "' are the same nodes";
       }
-      if (what.empty()) continue;
-      told_[g] = true;
-      out_.wrong.push_back("with " + where + ", the group '" + info.name + "' " + what);
     }
+    if (what.empty()) return;
+    told_[g] = true;
+    out_.wrong.push_back(where + "the group '" + info.name + "' " + what);
   }
   std::string parts_text(const axis& parts) const {
     std::string out;

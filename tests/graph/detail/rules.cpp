@@ -251,6 +251,12 @@ TEST_CASE("rules: einsum ties letters") {
   e.x = e.g.apply("Einsum", {e.x, w}, {{"equation", {}, 0, "bsd,dk->bks"}});
   e.x = e.g.apply("Einsum", {e.x}, {{"equation", {}, 0, "bks->bsk"}});
   CHECK(e.read(7) == "a:12 -> w:7");
+  around dots({5});
+  dots.then("Einsum", {dots.g.parameter("w", {12, 7})}, {{"equation", {}, 0, "...d, dk -> ...k"}});
+  CHECK(dots.read(7) == "a:12 -> w:7");
+  around implicit;
+  implicit.then("Einsum", {implicit.g.parameter("w", {12, 7})}, {{"equation", {}, 0, "bd,dk"}});
+  CHECK(implicit.read(7) == "a:12 -> w:7");
 }
 
 TEST_CASE("rules: what does not fit is whole, and named") {

@@ -162,45 +162,91 @@ inline void topk_rule(graph_walk& w, const graph_node& n) {
   w.set(n, 1, axes);
 }
 
-/// Letters of the equation are axes.
+/// The letters of an Einsum, one an axis. The axes of an ellipsis, counted from its end, are letters too.
+struct einsum_letters {
+  std::vector<std::string> inputs;
+  std::string output;
+
+  /// False where the equation does not fit.
+  bool read(const std::string& equation, const std::vector<std::size_t>& ranks) {
+    std::string text;
+    for (const char c : equation) {
+      if (c != ' ') text += c;
+    }
+    const std::size_t arrow = text.find("->");
+    std::string terms = text.substr(0, arrow);
+    std::size_t most = 0;  // axes of an ellipsis
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+      const std::size_t comma = terms.find(',');
+      if ((comma == std::string::npos) != (i + 1 == ranks.size())) return false;
+      std::string own = terms.substr(0, comma);
+      if (comma != std::string::npos) terms.erase(0, comma + 1);
+      const std::size_t dots = own.find("...");
+      if (dots != std::string::npos) {
+        if (own.size() - 3 > ranks[i]) return false;
+        const std::size_t count = ranks[i] - (own.size() - 3);
+        if (count > 8) return false;
+        own.replace(dots, 3, ellipsis(count));
+        most = (std::max)(most, count);
+      }
+      if (own.size() != ranks[i]) return false;
+      inputs.push_back(own);
+    }
+    if (arrow != std::string::npos) {
+      output = text.substr(arrow + 2);
+      const std::size_t dots = output.find("...");
+      if (dots != std::string::npos) output.replace(dots, 3, ellipsis(most));
+      return true;
+    }
+    // Without an output: the ellipsis, then letters that are there once, in order.
+    std::string all;
+    for (const std::string& own : inputs) all += own;
+    std::sort(all.begin(), all.end());
+    output = ellipsis(most);
+    for (const char c : all) {
+      if (c > '9' && std::count(all.begin(), all.end(), c) == 1) output += c;
+    }
+    return true;
+  }
+
+ private:
+  /// "3210": the digit counts from the end.
+  static std::string ellipsis(std::size_t count) {
+    std::string out;
+    while (count > 0) out += static_cast<char>('0' + --count);
+    return out;
+  }
+};
 inline void einsum_rule(graph_walk& w, const graph_node& n) {
   const graph_attribute* equation = n.find("equation");
-  if (equation == nullptr) return w.opaque(n, "it has no equation");
-  std::string terms;
-  for (const char c : equation->text) {
-    if (c != ' ') terms += c;
-  }
-  const std::size_t arrow = terms.find("->");
-  if (arrow == std::string::npos || terms.find('.') != std::string::npos) {
-    return w.opaque(n, "its equation has no output, or an ellipsis");
-  }
-  const std::string result = terms.substr(arrow + 2);
-  std::vector<std::optional<axis>> letters(256);
-  std::vector<std::size_t> seen(256, 0);
-  std::size_t from = 0;
+  std::vector<std::size_t> ranks;
   for (std::size_t i = 0; i < n.inputs.size(); ++i) {
-    const std::size_t end = (std::min)(terms.find(',', from), arrow);
-    const std::string own = terms.substr(from, end < from ? 0 : end - from);
-    from = end + 1;
-    if (own.size() != w.in(n, i).rank()) return w.opaque(n, "an input does not fit its equation");
-    for (std::size_t r = 0; r < own.size(); ++r) {
-      const auto letter = static_cast<unsigned char>(own[r]);
+    if (!w.has(n, i)) return w.opaque(n, "it lacks an input");
+    ranks.push_back(w.in(n, i).rank());
+  }
+  einsum_letters letters;
+  if (equation == nullptr || !letters.read(equation->text, ranks)) {
+    return w.opaque(n, "its equation does not fit");
+  }
+  std::vector<std::optional<axis>> axes(256);
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    for (std::size_t r = 0; r < ranks[i]; ++r) {
+      const char letter = letters.inputs[i][r];
       const axis& a = w.in(n, i).axes[r];
-      auto& known = letters[letter];
-      ++seen[letter];
+      auto& known = axes[static_cast<unsigned char>(letter)];
       if (!known || w.space.extent(*known) == 1) {
         known = a;
       } else if (w.space.extent(a) == w.space.extent(*known)) {
         w.space.unify(*known, a);
       } else if (w.space.extent(a) != 1) {
-        return w.opaque(n, "an input does not fit its equation");
+        return w.opaque(n, "the shapes do not fit its equation");
       }
-      if (result.find(own[r]) != std::string::npos) w.written(n.inputs[i], r);
+      if (letters.output.find(letter) != std::string::npos) w.written(n.inputs[i], r);
     }
   }
   std::vector<axis> out;
-  for (const char c : result) {
-    const auto& known = letters[static_cast<unsigned char>(c)];
+  for (const char letter : letters.output) {
+    const auto& known = axes[static_cast<unsigned char>(letter)];
     if (!known) return w.opaque(n, "its output does not fit its equation");
     out.push_back(*known);
   }
