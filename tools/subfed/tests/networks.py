@@ -241,6 +241,173 @@ class RotaryGroupedQuery(nn.Module):
         return nn.functional.linear(x, self.embedding.weight)
 
 
+class Turned(nn.Module):
+    """A linear layer whose weight is (in, out), as in GPT-2."""
+
+    def __init__(self, inside, out):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(inside, out) * 0.1)
+        self.bias = nn.Parameter(torch.zeros(out))
+
+    def forward(self, x):
+        return torch.addmm(self.bias, x.flatten(0, -2), self.weight).view(*x.shape[:-1], -1)
+
+
+class Gpt2(nn.Module):
+    """Fused queries, keys and values, and the embedding's weight again at the end."""
+
+    def __init__(self, width=24, heads=4):
+        super().__init__()
+        self.heads, self.scale = heads, 1 / math.sqrt(width // heads)
+        self.wte, self.wpe = nn.Embedding(50, width), nn.Embedding(16, width)
+        self.ln_1, self.ln_2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.c_attn, self.c_proj = Turned(width, 3 * width), Turned(width, width)
+        self.c_fc, self.c_out = Turned(width, 4 * width), Turned(4 * width, width)
+
+    def forward(self, words):
+        x = self.wte(words) + self.wpe(torch.arange(words.size(1)))
+        n, steps = words.shape
+        parts = self.c_attn(self.ln_1(x)).chunk(3, 2)
+        q, k, v = (y.view(n, steps, self.heads, -1).permute(0, 2, 1, 3) for y in parts)
+        earlier = torch.ones(steps, steps, dtype=torch.bool).tril()
+        scores = (q @ k.transpose(-1, -2) * self.scale).masked_fill(~earlier, -1e4)
+        y = (scores.softmax(-1) @ v).permute(0, 2, 1, 3).reshape(n, steps, -1)
+        x = x + self.c_proj(y)
+        x = x + self.c_out(nn.functional.gelu(self.c_fc(self.ln_2(x))))
+        return nn.functional.linear(x, self.wte.weight)
+
+
+class PaddedShortcut(nn.Module):
+    """A shortcut that adds channels of zeros on both sides."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv0 = nn.Conv2d(3, 8, 3, padding=1)
+        self.conv1 = nn.Conv2d(8, 16, 3, 2, 1)
+        self.norm = nn.BatchNorm2d(16)
+        self.conv2 = nn.Conv2d(16, 16, 3, 1, 1)
+        self.fc = nn.Linear(16, 4)
+
+    def forward(self, x):
+        x = torch.relu(self.conv0(x))
+        y = self.conv2(torch.relu(self.norm(self.conv1(x))))
+        skip = nn.functional.pad(x[:, :, ::2, ::2], (0, 0, 0, 0, 4, 4))
+        return self.fc((skip + y).mean((2, 3)))
+
+
+class GroupedSqueeze(nn.Module):
+    """Grouped and transposed grouped convolutions, a group norm, a squeeze and excitation."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Conv2d(3, 12, 3)
+        self.grouped = nn.Conv2d(12, 24, 3, padding=1, groups=3)
+        self.squeeze, self.excite = nn.Conv2d(24, 4, 1), nn.Conv2d(4, 24, 1)
+        self.up = nn.ConvTranspose2d(24, 12, 2, 2, groups=3)
+        self.norm = nn.GroupNorm(3, 12)
+        self.out = nn.Conv2d(12, 2, 1)
+
+    def forward(self, x):
+        x = self.grouped(torch.relu(self.first(x)))
+        gate = self.squeeze(nn.functional.adaptive_avg_pool2d(x, 1))
+        x = x * torch.sigmoid(self.excite(torch.relu(gate)))
+        return self.out(torch.relu(self.norm(self.up(x))))
+
+
+class SplitConcatenation(nn.Module):
+    """Halves that go through layers and are concatenated, pixels made of channels at the end."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Conv2d(3, 16, 3)
+        self.a, self.b = nn.Conv2d(8, 8, 3, padding=1), nn.Conv2d(8, 8, 3, padding=1)
+        self.join, self.wide = nn.Conv2d(32, 6, 1), nn.Conv2d(6, 20, 1)
+        self.out = nn.Conv2d(5, 2, 1)
+
+    def forward(self, x):
+        y = list(torch.relu(self.first(x)).chunk(2, 1))
+        y.append(y[-1] + torch.relu(self.a(y[-1])))
+        y.append(torch.relu(self.b(y[-1])))
+        x = torch.relu(self.join(torch.cat(y, 1)))
+        return self.out(nn.functional.pixel_shuffle(self.wide(x), 2))
+
+
+class NeighbouringPairs(nn.Module):
+    """Rotary positions of neighbouring pairs, attention by einsum."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(20, 12)
+        self.q, self.k, self.v = nn.Linear(12, 16), nn.Linear(12, 16), nn.Linear(12, 16)
+        self.o, self.fc = nn.Linear(16, 12), nn.Linear(12, 4)
+
+    def rotary(self, x):
+        a, b = x[..., ::2], x[..., 1::2]
+        angle = torch.arange(x.size(-2), dtype=x.dtype)[:, None]
+        c, s = angle.cos(), angle.sin()
+        return torch.stack((a * c - b * s, a * s + b * c), -1).flatten(-2)
+
+    def forward(self, words):
+        x = self.embedding(words)
+
+        def split(y):
+            return y.view(y.size(0), y.size(1), 2, -1).transpose(1, 2)
+
+        q, k, v = self.rotary(split(self.q(x))), self.rotary(split(self.k(x))), split(self.v(x))
+        shares = torch.einsum("bhid,bhjd->bhij", q, k).softmax(-1)
+        y = torch.einsum("bhij,bhjd->bhid", shares, v)
+        return self.fc(x + self.o(y.transpose(1, 2).flatten(2)))
+
+
+class Mixer(nn.Module):
+    """Layers over positions and layers over channels."""
+
+    def __init__(self):
+        super().__init__()
+        self.patches = nn.Conv2d(3, 12, 4, 4)
+        self.norm1, self.norm2 = nn.LayerNorm(12), nn.LayerNorm(12)
+        self.positions1, self.positions2 = nn.Linear(16, 20), nn.Linear(20, 16)
+        self.channels1, self.channels2 = nn.Linear(12, 30), nn.Linear(30, 12)
+        self.fc = nn.Linear(12, 5)
+
+    def forward(self, x):
+        gelu = nn.functional.gelu
+        x = self.patches(x).flatten(2).transpose(1, 2)
+        turned = self.norm1(x).transpose(1, 2)
+        x = x + self.positions2(gelu(self.positions1(turned))).transpose(1, 2)
+        x = x + self.channels2(gelu(self.channels1(self.norm2(x))))
+        return self.fc(x.mean(1))
+
+
+class Cells(nn.Module):
+    """Recurrent cells step by step."""
+
+    def __init__(self):
+        super().__init__()
+        self.lstm, self.gru, self.fc = nn.LSTMCell(5, 6), nn.GRUCell(6, 7), nn.Linear(7, 2)
+
+    def forward(self, x):
+        h = c = x.new_zeros(x.size(0), self.lstm.hidden_size)
+        g = x.new_zeros(x.size(0), self.gru.hidden_size)
+        for t in range(x.size(1)):
+            h, c = self.lstm(x[:, t], (h, c))
+            g = self.gru(h, g)
+        return self.fc(g)
+
+
+class Decoder(nn.Module):
+    """PyTorch's decoder layer: attention to itself and to a memory."""
+
+    def __init__(self):
+        super().__init__()
+        self.target, self.memory = nn.Linear(16, 24), nn.Linear(16, 24)
+        self.layer = nn.TransformerDecoderLayer(24, 4, 40, dropout=0.0, batch_first=True)
+        self.fc = nn.Linear(24, 3)
+
+    def forward(self, x):
+        return self.fc(self.layer(self.target(x), self.memory(x)))
+
+
 def image(side=64, colours=3):
     return torch.rand(2, colours, side, side)
 
@@ -279,6 +446,14 @@ NETWORKS = {
     "unet": (UNet, lambda: image(16), True),
     "bi_gru": (BiGru, lambda: words(30), True),
     "rotary": (RotaryGroupedQuery, lambda: words(50), True),
+    "gpt2": (Gpt2, lambda: words(50), True),
+    "padded_shortcut": (PaddedShortcut, lambda: image(16), True),
+    "grouped_squeeze": (GroupedSqueeze, lambda: image(8), True),
+    "split_concatenation": (SplitConcatenation, lambda: image(16), True),
+    "neighbouring_pairs": (NeighbouringPairs, lambda: words(20), True),
+    "mixer": (Mixer, lambda: image(16), True),
+    "cells": (Cells, lambda: torch.rand(2, 4, 5), True),
+    "decoder": (Decoder, lambda: torch.rand(2, 5, 16), True),
     "small_vit": (small_vit, lambda: image(32), True),
     "small_swin": (small_swin, lambda: image(32), True),
     "small_convnext": (small_convnext, lambda: image(32), True),

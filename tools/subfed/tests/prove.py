@@ -175,9 +175,9 @@ def heads_after(description, name, heads, nodes):
 def attention(self, query, key, value, **_):
     """torch.nn.MultiheadAttention with the scale of the whole network and heads of any width."""
     n, steps, _ = query.shape
-    wide = self.in_proj_weight.shape[0] // 3
-    parts = nn.functional.linear(query, self.in_proj_weight, self.in_proj_bias).split(wide, -1)
-    q, k, v = (y.view(n, steps, self.num_heads, -1).transpose(1, 2) for y in parts)
+    layers = zip((query, key, value), self.in_proj_weight.chunk(3), self.in_proj_bias.chunk(3))
+    parts = (nn.functional.linear(*layer) for layer in layers)
+    q, k, v = (y.view(n, y.shape[1], self.num_heads, -1).transpose(1, 2) for y in parts)
     shares = (q @ k.transpose(-1, -2) * self.head_dim**-0.5).softmax(-1)
     y = (shares @ v).transpose(1, 2).reshape(n, steps, -1)
     return nn.functional.linear(y, self.out_proj.weight, self.out_proj.bias), None
@@ -201,6 +201,8 @@ def sub_network(net, description, nodes):
             module.num_channels = module.weight.shape[0]
         elif isinstance(module, nn.LayerNorm):
             module.normalized_shape = tuple(module.weight.shape)
+        elif isinstance(module, nn.RNNCellBase):
+            module.input_size, module.hidden_size = module.weight_ih.shape[1], module.weight_hh.shape[1]
         elif isinstance(module, nn.RNNBase):
             module.input_size = module.weight_ih_l0.shape[1]
             module.hidden_size = module.weight_hh_l0.shape[1]
