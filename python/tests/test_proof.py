@@ -244,7 +244,7 @@ def test_a_torch_module_is_described_from_two_widths_and_proven():
     assert half(x).shape == (2, 5)
     with pytest.warns(UserWarning, match="could be copies"):
         subfed.describe(wide, convolutions(4))
-    with pytest.raises(subfed.Error, match="1 networks are given"):
+    with pytest.raises(subfed.Error, match="1 networks are given without inputs"):
         subfed.describe(wide)
 
 
@@ -295,3 +295,35 @@ def test_torchvisions_resnet18_is_what_models_describes():
     assert wrong != net
     with pytest.raises(subfed.Error, match="bind dimension 0 of layer3.1.bn1.weight as layer3.1.middle1"):
         subfed.check_description(wrong, run, orders=1)
+
+
+def test_a_torch_module_is_described_from_its_operators():
+    torch.manual_seed(1)
+    module, x = convolutions(8), torch.randn(2, 3, 4, 4)
+    before = {k: v.clone() for k, v in module.state_dict().items()}
+    net = subfed.describe(module, inputs=[x])
+    net.check_shapes(module)
+    assert [t.name for t in net.tensors] == list(module.state_dict())
+    roles = {t.name: t.role for t in net.tensors}
+    assert (roles["0.weight"], roles["1.running_var"], roles["1.num_batches_tracked"]) == (
+        "parameter", "statistic", "counter")
+    assert [g.extent for g in net.groups if g.cut != "never"] == [8, 16] and net.tensors[-2].shape == (5, 256)
+    assert subfed.check_description(net, subfed.forward_of(module, x))
+    assert all(torch.equal(v, before[k]) for k, v in module.state_dict().items())
+    with pytest.raises(subfed.Error, match="onnx"):
+        subfed.derive_model(b"no network")
+
+
+def test_torchvisions_resnet18_is_described_from_its_operators():
+    torchvision = pytest.importorskip("torchvision")
+    module = torchvision.models.resnet18()
+    net, known = subfed.describe(module, inputs=[torch.randn(1, 3, 64, 64)]), subfed.models.resnet18()
+    net.check_shapes(module)
+    assert [t.name for t in net.tensors] == list(module.state_dict())
+
+    def ties(model):  # which uses belong together, whatever the groups are called
+        return {frozenset((b.tensor, b.dimension) for b in subfed.bindings_of(model, g.name))
+                for g in model.groups if g.cut != "never"}
+
+    assert ties(net) == ties(known)
+    assert {t.name: t.role for t in net.tensors} == {t.name: t.role for t in known.tensors}

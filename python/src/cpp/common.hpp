@@ -37,6 +37,7 @@ void bind_cost(py::module_& m);
 void bind_coverage(py::module_& m);
 void bind_theory(py::module_& m);
 void bind_proof(py::module_& m);
+void bind_graph(py::module_& m);
 
 /// A value of an enumeration by its word.
 ///

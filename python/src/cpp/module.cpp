@@ -23,4 +23,5 @@ PYBIND11_MODULE(_ext, m) {
   bind_coverage(m);
   bind_theory(m);
   bind_proof(m);
+  bind_graph(m);
 }

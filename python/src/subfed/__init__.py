@@ -29,7 +29,7 @@ from ._ext import (
     Layer, Model, NodeScores, OrderedDropout, ParameterCoverage, Prefix, RandomSubset, Rolling,
     SeedPolicy, SelectiveAverage, ServerAdagrad, ServerAdam, ServerSGD, ServerYogi, Submodel,
     SyncDropout, Tensor, TensorId, TopK, UpdateOutcome, WidthDistribution, Workload, average_cohort,
-    bindings_of, check_description, concat, cut_difference, cut_differences, derive_widths, draw,
+    bindings_of, check_description, concat, cut_difference, cut_differences, derive_model, derive_widths, draw,
     find_coarse_ties, find_doubts, flatten, keep_scale, local_model, node_norms, parameters,
     permuted, prove_description, random_values, scatter, scatter_add, shared_nodes,
     shared_parameters, slice, traffic, within)
@@ -47,7 +47,7 @@ __all__ = [
     "SeedPolicy", "SelectiveAverage", "ServerAdagrad", "ServerAdam", "ServerSGD", "ServerYogi",
     "Submodel", "SyncDropout", "Tensor", "TensorId", "TopK", "UpdateOutcome", "WidthDistribution",
     "Workload", "average_cohort", "bindings_of", "check_description", "concat", "cut_difference",
-    "cut_differences", "derive_widths", "describe", "draw", "find_coarse_ties", "find_doubts",
+    "cut_differences", "derive_model", "derive_widths", "describe", "draw", "find_coarse_ties", "find_doubts",
     "flatten", "forward_of", "keep_scale", "local_model", "models", "node_norms", "parameters",
     "permuted", "prove_description", "random_values", "scatter", "scatter_add", "shared_nodes",
     "shared_parameters", "slice", "theory", "traffic", "within"]

@@ -26,6 +26,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -96,9 +97,9 @@ std::vector<participant<From>> participants_of(std::size_t t, std::span<const me
 template <class E, class T>
 bool all_have_type(std::size_t t, std::span<const member<T>> members) {
   return std::all_of(members.begin(), members.end(), [&](const member<T>& m) {
-    if (m.tensors == nullptr) return true;
-    return with_type((*m.tensors)[t],
-                     []<class F>(const tensor_view<const F>&) { return std::is_same_v<E, F>; });
+    // Elements of a foreign half type have the format of our own, which is what a visit would give.
+    return m.tensors == nullptr ||
+           (!foreign_float16<E> && format_of_view((*m.tensors)[t]) == format_of<E>());
   });
 }
 
@@ -166,33 +167,43 @@ tensor_job dense_job(const tensor_view<E>& global, average_terms terms) {
           !terms.is_plain() || terms.largest_of_values(terms.largest) > largest_of<E>()};
 }
 
-/// Throws  error when a new value does not fit.
-template <class E, class T>
-tensor_job integer_job(const tensor_view<E>& global, const model& net, std::size_t t,
-                       std::span<const member<T>> members, const integer_merge* before,
-                       const average_options& options) {
-  const auto& info = net.tensors()[t];
+/// What the members add to a tensor of integers. For all types of the global tensor's elements at once: each
+/// of them would take a visit of the members' types.
+template <class T>
+std::shared_ptr<integer_merge> merged_integers(const model& net, std::size_t t,
+                                               std::span<const member<T>> members,
+                                               const integer_merge* before,
+                                               const average_options& options) {
   const auto merged = std::make_shared<integer_merge>();
   if (before != nullptr) *merged = *before;
   for (const member<T>& m : members) {
     if (m.tensors == nullptr) continue;
     with_type((*m.tensors)[t], [&]<class F>(const tensor_view<const F>& tensor) {
       if constexpr (!averageable<F>) {
-        merged->add(options.integers, (*m.sub)[tensor_id(t)], info.extents, tensor);
+        merged->add(options.integers, (*m.sub)[tensor_id(t)], net.tensors()[t].extents, tensor);
       }
     });
   }
-  merged->check(global, options.content, info.name);
+  return merged;
+}
+
+/// Throws  error when a new value does not fit.
+template <class E>
+tensor_job integer_job(const tensor_view<E>& global, const std::string& name,
+                       std::shared_ptr<integer_merge> merged, const average_options& options) {
+  merged->check(global, options.content, name);
   return {1, 1, [global, merged, what = options.content](std::int64_t, std::int64_t, pass) {
             return part_report{merged->write(global, what)};
           }};
 }
 
 /// The same for a counter in floating point. skipped: counts what is left out.
-template <class E, class T>
-tensor_job counter_job(const tensor_view<E>& global, const model& net, std::size_t t,
-                       std::span<const member<T>> members, const counter_merge* before,
-                       const average_options& options, std::int64_t& skipped) {
+template <class T>
+std::shared_ptr<counter_merge> merged_counters(const model& net, std::size_t t,
+                                               std::span<const member<T>> members,
+                                               const counter_merge* before,
+                                               const average_options& options,
+                                               std::int64_t& skipped) {
   const auto merged = std::make_shared<counter_merge>();
   if (before != nullptr) *merged = *before;
   for (const member<T>& m : members) {
@@ -203,6 +214,11 @@ tensor_job counter_job(const tensor_view<E>& global, const model& net, std::size
       }
     });
   }
+  return merged;
+}
+template <class E>
+tensor_job counter_job(const tensor_view<E>& global, std::shared_ptr<counter_merge> merged,
+                       const average_options& options) {
   return {1, 1,
           [global, merged, what = options.content](std::int64_t, std::int64_t, pass does) {
             return merged->write(global, what, does);
@@ -261,8 +277,9 @@ void average_model(const model& net, const tensor_views<T>& globals,
       if (keeps) return;
       if constexpr (averageable<E>) {
         if (is_counter) {
-          jobs.push_back(counter_job(global, net, t, members, state.counters, options,
-                                     counted.skipped_elements));
+          const auto merged =
+              merged_counters(net, t, members, state.counters, options, counted.skipped_elements);
+          jobs.push_back(counter_job(global, merged, options));
           jobs.back().tensor = t;
           return;
         }
@@ -277,7 +294,8 @@ void average_model(const model& net, const tensor_views<T>& globals,
         if (own.sums) terms.quantum = own.sums->quantum();
         jobs.push_back(averaging_job(global, t, members, distinct, terms));
       } else {
-        jobs.push_back(integer_job(global, net, t, members, state.integers, options));
+        const auto merged = merged_integers(net, t, members, state.integers, options);
+        jobs.push_back(integer_job(global, net.tensors()[t].name, merged, options));
       }
       jobs.back().tensor = t;
     });
