@@ -3,8 +3,10 @@
 #pragma once
 
 #include <subfed/average/by_element.hpp>
+#include <subfed/average/clip_update.hpp>
 #include <subfed/average/cohort.hpp>
 #include <subfed/average/fixed_point.hpp>
 #include <subfed/average/held_elements.hpp>
 #include <subfed/average/options.hpp>
+#include <subfed/average/robust.hpp>
 #include <subfed/average/selective.hpp>
