@@ -4,4 +4,5 @@
 
 #include <subfed/messages/fingerprint.hpp>
 #include <subfed/messages/partial_average.hpp>
+#include <subfed/messages/submodel_bytes.hpp>
 #include <subfed/messages/update_message.hpp>

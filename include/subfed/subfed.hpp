@@ -10,7 +10,6 @@
 #include <subfed/cost.hpp>
 #include <subfed/coverage/evenness.hpp>
 #include <subfed/coverage/nodes.hpp>
-#include <subfed/derive_widths.hpp>
 #include <subfed/describe.hpp>
 #include <subfed/dimension.hpp>
 #include <subfed/draw.hpp>
@@ -29,7 +28,6 @@
 #include <subfed/selection.hpp>
 #include <subfed/slice.hpp>
 #include <subfed/submodel.hpp>
-#include <subfed/submodel_bytes.hpp>
 #include <subfed/tensor_view.hpp>
 #include <subfed/tensor_views.hpp>
 #include <subfed/tensors.hpp>

@@ -2,7 +2,7 @@
 /// Any bytes as the sets of a small model: they are refused with an error, or are exactly what is written
 /// for the submodel that was read.
 #include <fuzz/fuzz.hpp>
-#include <subfed/submodel_bytes.hpp>
+#include <subfed/messages/submodel_bytes.hpp>
 
 #include <algorithm>
 #include <cstddef>

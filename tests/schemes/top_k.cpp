@@ -2,7 +2,7 @@
 #include <subfed/schemes/top_k.hpp>
 
 #include <subfed/draw.hpp>
-#include <subfed/submodel_bytes.hpp>
+#include <subfed/messages/submodel_bytes.hpp>
 #include <subfed/tensors.hpp>
 #include <support/checks.hpp>
 #include <support/views.hpp>

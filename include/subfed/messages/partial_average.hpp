@@ -14,10 +14,10 @@
 #include <subfed/index_set.hpp>
 #include <subfed/messages/detail/fields.hpp>
 #include <subfed/messages/fingerprint.hpp>
+#include <subfed/messages/submodel_bytes.hpp>
 #include <subfed/messages/update_message.hpp>
 #include <subfed/model.hpp>
 #include <subfed/submodel.hpp>
-#include <subfed/submodel_bytes.hpp>
 
 #include <algorithm>
 #include <bit>

@@ -13,9 +13,9 @@
 #include <subfed/error.hpp>
 #include <subfed/messages/detail/fields.hpp>
 #include <subfed/messages/fingerprint.hpp>
+#include <subfed/messages/submodel_bytes.hpp>
 #include <subfed/model.hpp>
 #include <subfed/submodel.hpp>
-#include <subfed/submodel_bytes.hpp>
 #include <subfed/tensor_view.hpp>
 #include <subfed/tensor_views.hpp>
 #include <subfed/untyped_view.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// Proof of descriptions, with networks in Python; descriptions from two widths.
-#include <subfed/derive_widths.hpp>
+#include <subfed/graph/derive_widths.hpp>
 #include <subfed/proof.hpp>
 
 #include <pybind11/numpy.h>

@@ -2,8 +2,8 @@
 /// Submodel, and submodels inside of one another.
 #include <subfed/coverage/overlap.hpp>
 #include <subfed/describe.hpp>
+#include <subfed/messages/submodel_bytes.hpp>
 #include <subfed/submodel.hpp>
-#include <subfed/submodel_bytes.hpp>
 #include <subfed/systems/nested.hpp>
 
 #include "bytes.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include <subfed/submodel_bytes.hpp>
+#include <subfed/messages/submodel_bytes.hpp>
 
 #include <subfed/draw.hpp>
 #include <subfed/schemes/prefix.hpp>

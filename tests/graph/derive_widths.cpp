@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include <subfed/derive_widths.hpp>
+#include <subfed/graph/derive_widths.hpp>
 
 #include <models/pre_resnet18.hpp>
 #include <proof/networks.hpp>
