@@ -188,6 +188,9 @@ TEST_CASE("rules: copies") {
   expanded.then("Unsqueeze", {expanded.constant({1})});
   expanded.then("Expand", {expanded.constant({2, 5, 12})});
   CHECK(expanded.then("Reshape", {expanded.constant({2, 60})}).read(60) == "a:12 -> 5 x a:12");
+  around many;
+  many.then("Unsqueeze", {many.constant({1})}).then("Expand", {many.constant({2, 50, 12})});
+  CHECK(many.then("Reshape", {many.constant({2, 600})}).read(600) == "a:12 -> 50 x a:12");
   around tiled;
   CHECK(tiled.then("Tile", {tiled.constant({1, 3})}).read(36) == "a:12 -> 3 x a:12");
 }

@@ -131,6 +131,10 @@ class description_maker {
       }
     });
     const auto before = [&](const candidate& a, const candidate& b) {
+      // Copies that an operator makes are no layer's nodes.
+      const bool wrote_a = w_.space.label(a.leaf) != axis_space::none;
+      const bool wrote_b = w_.space.label(b.leaf) != axis_space::none;
+      if (wrote_a != wrote_b) return wrote_a;
       const std::int64_t ea = w_.space.extent(a.leaf), eb = w_.space.extent(b.leaf);
       switch (options_.products) {
         case product_cut::largest:
