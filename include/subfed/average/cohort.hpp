@@ -131,9 +131,9 @@ average_report average_updates(const model& net, std::span<const update<U>> upda
 ///           depend neither on the order of arrival nor on the executor. Where intermediate results
 ///           would leave the range of double, wider numbers are used: the mean of finite values is
 ///           finite, for any weights. The mode of the processor's arithmetic (rounding, denormal
-///           numbers) has no effect.
-/// Cost      Reads each element of the updates once (twice with non_finite::refuse and
-///           skip_client), writes each held global element once. No memory that grows with the size
+///           numbers) has no effect. With options.sums each sum is one of integers.
+/// Cost      Reads each element of the updates once (twice with non_finite::refuse and skip_client,
+///           and with options.sums), writes each held global element once. No memory that grows with the size
 ///           of the model.
 template <class T, executor Executor = serial>
 requires(averageable<T> || std::is_void_v<T>) average_report

@@ -57,6 +57,7 @@ namespace subfed::inline v0 {
 ///           so that finite values have a finite mean. The same calls in the same order give the
 ///           same bits everywhere. For T float, half or bfloat16 the order matters only where an
 ///           element's sum is inexact in 53 bits, and then almost never after the final rounding.
+///           With options.sums it never matters.
 /// Cost      8 bytes per parameter, and one submodel for each different set of nodes, or 8 bytes
 ///           more per parameter where that is less (has_dense_weights) or where elements are left
 ///           out: at most 16 bytes per parameter, whatever clients send. Every addition reads and

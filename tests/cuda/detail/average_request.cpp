@@ -70,6 +70,8 @@ TEST_CASE_FIXTURE(fixture, "options that need elements before the launch are ref
   }
   options.on_non_finite = subfed::non_finite::skip_element;
   CHECK(refusal(options) == "nothing was thrown");
+  options.sums = subfed::fixed_point{.bound = 4, .clients = 4};
+  CHECK(refusal(options) == "subfed: cuda: on a device sums are doubles, not in fixed point");
 }
 
 TEST_CASE_FIXTURE(fixture, "weights that the host would scale are refused by the client's name") {
