@@ -18,6 +18,7 @@
 #include <deque>
 #include <filesystem>
 #include <functional>
+#include <iomanip>
 #include <limits>
 #include <map>
 #include <memory>

@@ -44,7 +44,7 @@ class npy_header : text_cursor {
         once(seen[2], key);
         read_shape();
       } else {
-        refuse("has the unknown key " + quoted(key));
+        refuse("has the unknown key " + detail::quoted(key));
       }
       if (!next_is(',')) {
         expect('}');
@@ -67,7 +67,7 @@ class npy_header : text_cursor {
     fail("subfed: npy: the header " + what);
   }
   static void once(bool& seen, std::string_view key) {
-    if (std::exchange(seen, true)) refuse("has the key " + quoted(key) + " twice");
+    if (std::exchange(seen, true)) refuse("has the key " + detail::quoted(key) + " twice");
   }
 
   std::string_view string() {
@@ -122,11 +122,11 @@ class npy_header : text_cursor {
     const bool ordered = order == '<' || order == '>' || order == '|' || order == '=';
     const std::string_view type = descr.substr(ordered ? 1 : 0);
     if (type.starts_with('O')) {
-      refuse("describes Python objects (" + quoted(descr) +
+      refuse("describes Python objects (" + detail::quoted(descr) +
              "), which only unpickling could read; subfed does not run what it reads");
     }
     if (type.starts_with('V')) {
-      refuse("describes bytes without a type (" + quoted(descr) +
+      refuse("describes bytes without a type (" + detail::quoted(descr) +
              "): NumPy has no code for bfloat16 and writes it so; send it as float or as '<u2'");
     }
     for (const auto& [code, found] :
@@ -144,13 +144,13 @@ class npy_header : text_cursor {
           {"b1", {number_kind::boolean, 8}}}) {
       if (type != code) continue;
       if (order == '>' && found.bits > 8) {
-        refuse("describes big-endian elements (" + quoted(descr) +
+        refuse("describes big-endian elements (" + detail::quoted(descr) +
                "), which cannot be read in place; store them as '<" + std::string(code) + "'");
       }
       format = found;
       return;
     }
-    refuse("describes elements of the unknown type " + quoted(descr));
+    refuse("describes elements of the unknown type " + detail::quoted(descr));
   }
 };
 

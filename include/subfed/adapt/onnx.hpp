@@ -105,7 +105,7 @@ class onnx_reader {
       const declared_shape declared = read_shape(o);
       const auto at = numbers_.find(declared.name);
       if (at == numbers_.end()) {
-        fail("subfed: onnx: nothing computes the output " + quoted(declared.name));
+        fail("subfed: onnx: nothing computes the output " + detail::quoted(declared.name));
       }
       out_.output(at->second);
       declare(declared);
@@ -131,7 +131,8 @@ class onnx_reader {
   void add_input(const declared_shape& declared, bool has_weights) {
     if (numbers_.find(declared.name) != numbers_.end()) return;  // an initialiser
     if (!declared.is_tensor) {
-      fail("subfed: onnx: the input " + quoted(declared.name) + " is not a tensor with a shape");
+      fail("subfed: onnx: the input " + detail::quoted(declared.name) +
+           " is not a tensor with a shape");
     }
     graph_value value{std::string(declared.name), value_kind::input, true, declared.extents};
     value.is_integer = declared.is_integer;
@@ -151,7 +152,7 @@ class onnx_reader {
       if (o.name == name) return o.extent;
     }
     if (r == 0) return 1;
-    fail("subfed: onnx: the input " + quoted(declared.name) + " leaves the extent " +
+    fail("subfed: onnx: the input " + detail::quoted(declared.name) + " leaves the extent " +
          detail::quoted(name) + " open; give one to open_extents");
   }
 
@@ -187,7 +188,8 @@ class onnx_reader {
     if (name.empty()) return network_graph::no_value;
     const auto at = numbers_.find(name);
     if (at != numbers_.end()) return at->second;
-    fail("subfed: onnx: an operator reads " + quoted(name) + ", which nothing before it computes");
+    fail("subfed: onnx: an operator reads " + detail::quoted(name) +
+         ", which nothing before it computes");
   }
 
   void add_attribute(graph_node& node, std::vector<onnx_tensor>& tensors, wire_reader from,

@@ -142,7 +142,8 @@ inline onnx_tensor read_tensor(wire_reader from) {
   std::int64_t count = 1;
   for (const std::int64_t e : out.extents) {
     if (e < 0 || !multiply(count, (std::max)(e, std::int64_t{1}))) {
-      from.refuse("the tensor " + quoted(out.name) + " of shape " + shape_text(out.extents) +
+      from.refuse("the tensor " + detail::quoted(out.name) + " of shape " +
+                  shape_text(out.extents) +
                   ", which is negative or of more than 2^63 - 1 elements");
     }
   }

@@ -36,7 +36,7 @@ class text_cursor {
   }
   void expect(char c) {
     if (next_is(c)) return;
-    refuse((at_ == text_.size() ? std::string("its end") : quoted(text_.substr(at_, 1))) +
+    refuse((at_ == text_.size() ? std::string("its end") : detail::quoted(text_.substr(at_, 1))) +
            " where '" + c + "' is expected");
   }
 
