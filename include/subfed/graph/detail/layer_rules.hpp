@@ -82,14 +82,14 @@ struct window_sizes {
     pads = all("pads", 2 * rank, 0);
     if (const graph_attribute* a = n.find("auto_pad")) padding = a->text;
     is_rounded_up = n.integer("ceil_mode", 0) != 0;
-    const auto small = [](std::int64_t least) {
+    const auto within = [](std::int64_t least) {
       return [least](std::int64_t e) { return e >= least && e < (std::int64_t{1} << 30); };
     };
     return strides.size() == rank && dilations.size() == rank && pads.size() == 2 * rank &&
-           std::all_of(kernel.begin(), kernel.end(), small(1)) &&
-           std::all_of(strides.begin(), strides.end(), small(1)) &&
-           std::all_of(dilations.begin(), dilations.end(), small(1)) &&
-           std::all_of(pads.begin(), pads.end(), small(-(std::int64_t{1} << 30)));
+           std::all_of(kernel.begin(), kernel.end(), within(1)) &&
+           std::all_of(strides.begin(), strides.end(), within(1)) &&
+           std::all_of(dilations.begin(), dilations.end(), within(1)) &&
+           std::all_of(pads.begin(), pads.end(), within(-(std::int64_t{1} << 30)));
   }
   /// Positions after a convolution or pooling; at most 0 where there are none.
   std::int64_t after(std::int64_t positions, std::size_t r) const {
