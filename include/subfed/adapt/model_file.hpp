@@ -190,7 +190,7 @@ inline std::string write_model(const model& net) {
   const char* separator = "\n";
   for (const auto& group : net.groups()) {
     out += separator;
-    out += "    {\"name\": " + detail::quoted(group.name) +
+    out += "    {\"name\": " + quoted(group.name) +
            ", \"extent\": " + std::to_string(group.extent) +
            (group.cut == cut::never ? ", \"cut\": \"never\"}" : "}");
     separator = ",\n";
@@ -200,7 +200,7 @@ inline std::string write_model(const model& net) {
   for (const auto& tensor : net.tensors()) {
     out += separator;
     separator = ",\n";
-    out += "    {\"name\": " + detail::quoted(tensor.name);
+    out += "    {\"name\": " + quoted(tensor.name);
     if (!tensor.is_parameter()) {
       out += ", \"role\": \"" + std::string(role_text(tensor.role)) + "\"";
     }
@@ -216,7 +216,7 @@ inline std::string write_model(const model& net) {
         out += p == 0 ? "{" : ", {";
         out += parts[p].group == dimension::no_group
                    ? "\"whole\": " + std::to_string(parts[p].whole)
-                   : "\"group\": " + detail::quoted(net.groups()[parts[p].group].name);
+                   : "\"group\": " + quoted(net.groups()[parts[p].group].name);
         if (parts[p].repeat != 1) out += ", \"repeat\": " + std::to_string(parts[p].repeat);
         if (parts[p].block != 1) out += ", \"block\": " + std::to_string(parts[p].block);
         out += "}";
