@@ -79,9 +79,9 @@ class description_checker {
       return;
     }
     for (std::size_t r = 0; r < found.axes.size(); ++r) {
-      axis own;
+      value_axis own;
       for (const dimension::part& p : described.dimensions[r].parts()) {
-        axis nodes;
+        value_axis nodes;
         if (p.group == dimension::no_group) {
           const std::size_t why = walk_.space.reason("dimension " + std::to_string(r) + " of " +
                                                      described.name + " is described as whole");
@@ -101,13 +101,13 @@ class description_checker {
       }
     }
   }
-  axis copies(std::int64_t times) { return walk_.space.fresh_whole(times, walk_.image); }
+  value_axis copies(std::int64_t times) { return walk_.space.fresh_whole(times, walk_.image); }
 
   /// What is wrong with a group, once.
   void report(std::size_t g, const std::string& where) {
     const auto& info = net_.groups()[g];
     if (told_[g] || info.cut == cut::never || info.extent <= 1) return;
-    const axis own = walk_.space.leaves(nodes_[g]);
+    const value_axis own = walk_.space.leaves(nodes_[g]);
     std::string what;
     if (walk_.space.is_whole(own)) {
       what = "cannot be cut: " + walk_.space.reason_of(own[0][0]).text;
@@ -123,7 +123,7 @@ class description_checker {
     told_[g] = true;
     out_.wrong.push_back(where + "the group '" + info.name + "' " + what);
   }
-  std::string parts_text(const axis& parts) const {
+  std::string parts_text(const value_axis& parts) const {
     std::string out;
     for (const factor_product& product : parts) {
       if (!out.empty()) out += " and ";
@@ -137,8 +137,8 @@ class description_checker {
 
   graph_walk walk_;
   const model& net_;
-  std::vector<axis> nodes_;  // by group
-  std::vector<bool> told_;   // by group
+  std::vector<value_axis> nodes_;  // by group
+  std::vector<bool> told_;         // by group
   description_check out_;
 };
 

@@ -20,7 +20,7 @@ namespace subfed::inline v0::detail {
 /// Factors, outermost first. Factors of extent 1 are left out: the empty product is one element.
 using factor_product = std::vector<std::size_t>;
 /// Products one after the other.
-using axis = std::vector<factor_product>;
+using value_axis = std::vector<factor_product>;
 
 /// Why a factor is whole. Nodes are told, and are a group that is never cut; the factors of a product of which
 /// another is cut are told; positions and kernels are not.
@@ -43,12 +43,12 @@ class axis_space {
   static constexpr std::size_t most_parts = 4096;  // of an axis; beyond, it is whole
 
   /// An axis of one new factor.
-  axis fresh(std::int64_t extent) {
+  value_axis fresh(std::int64_t extent) {
     if (extent == 1) return {{}};
     return {{add_factor(extent)}};
   }
-  axis fresh_whole(std::int64_t extent, std::size_t reason) {
-    const axis out = fresh(extent);
+  value_axis fresh_whole(std::int64_t extent, std::size_t reason) {
+    const value_axis out = fresh(extent);
     if (extent != 1) factors_[out[0][0]].reason = reason;
     return out;
   }
@@ -69,7 +69,7 @@ class axis_space {
     }
     return n;
   }
-  std::int64_t extent(const axis& a) const {
+  std::int64_t extent(const value_axis& a) const {
     std::int64_t n = 0;
     for (const factor_product& p : a) {
       if (!add(n, extent(p))) return largest_size;
@@ -81,10 +81,10 @@ class axis_space {
   }
 
   /// The axis in leaves.
-  axis leaves(const axis& a) {
-    axis out;
+  value_axis leaves(const value_axis& a) {
+    value_axis out;
     for (const factor_product& p : a) {
-      axis part = {{}};
+      value_axis part = {{}};
       for (const std::size_t f : p) part = product_of_leaves(part, leaves_of(f));
       if (out.size() + part.size() > most_parts) return {whole_copy(a, too_many())};
       out.insert(out.end(), part.begin(), part.end());
@@ -92,19 +92,19 @@ class axis_space {
     return out;
   }
   /// Each element of the first axis is a copy of the second.
-  axis product(const axis& outer, const axis& inner) {
+  value_axis product(const value_axis& outer, const value_axis& inner) {
     return product_of_leaves(leaves(outer), leaves(inner));
   }
 
-  bool is_whole(const axis& a) { return is_all_whole(leaves(a)); }
+  bool is_whole(const value_axis& a) { return is_all_whole(leaves(a)); }
   /// Keeps the first reason that is worth telling.
-  void make_whole(const axis& a, std::size_t why) {
+  void make_whole(const value_axis& a, std::size_t why) {
     for (const factor_product& p : leaves(a)) make_whole(p, why);
   }
   void make_leaf_whole(std::size_t leaf, std::size_t why) { make_whole(factor_product{leaf}, why); }
 
   /// The earliest name stays.
-  void name(const axis& a, std::size_t label) {
+  void name(const value_axis& a, std::size_t label) {
     for (const factor_product& p : leaves(a)) {
       for (const std::size_t f : p) factors_[f].label = (std::min)(factors_[f].label, label);
     }
@@ -112,7 +112,7 @@ class axis_space {
   std::size_t label(std::size_t leaf) const { return factors_[leaf].label; }
 
   /// Pre: as many elements.
-  void unify(const axis& a, const axis& b) {
+  void unify(const value_axis& a, const value_axis& b) {
     // Every step joins two factors or splits one; the bound is a net.
     for (int step = 0; unify_step(a, b); ++step) {
       if (step < 1 << 16) continue;
@@ -123,9 +123,9 @@ class axis_space {
   }
 
   /// Elements [begin, end) of an axis.
-  axis slice(const axis& a, std::int64_t begin, std::int64_t end) {
+  value_axis slice(const value_axis& a, std::int64_t begin, std::int64_t end) {
     for (;;) {
-      axis out;
+      value_axis out;
       bool again = false;
       std::int64_t at = 0;
       for (const factor_product& p : leaves(a)) {
@@ -151,8 +151,8 @@ class axis_space {
  private:
   struct factor {
     std::int64_t extent;
-    std::size_t same;  // as another, or itself
-    axis parts{};      // empty for a leaf
+    std::size_t same;    // as another, or itself
+    value_axis parts{};  // empty for a leaf
     std::size_t reason = none;
     std::size_t label = none;
   };
@@ -165,7 +165,7 @@ class axis_space {
     return reason("it is a concatenation of more than " + std::to_string(most_parts) + " parts");
   }
 
-  bool is_all_whole(const axis& of_leaves) const {
+  bool is_all_whole(const value_axis& of_leaves) const {
     return std::all_of(of_leaves.begin(), of_leaves.end(),
                        [&](const factor_product& p) { return is_whole(p); });
   }
@@ -176,19 +176,19 @@ class axis_space {
     }
     return f;
   }
-  axis leaves_of(std::size_t f) {
+  value_axis leaves_of(std::size_t f) {
     f = root(f);
     if (factors_[f].parts.empty()) return {{f}};
     // Its parts may have been split since: keep the result, so that chains stay short.
-    axis out = leaves(axis(factors_[f].parts));
+    value_axis out = leaves(value_axis(factors_[f].parts));
     factors_[f].parts = out;
     return out;
   }
 
-  axis product_of_leaves(const axis& outer, const axis& inner) {
+  value_axis product_of_leaves(const value_axis& outer, const value_axis& inner) {
     if (outer.size() == 1 && outer[0].empty()) return inner;
     if (inner.size() == 1) {
-      axis out = outer;
+      value_axis out = outer;
       for (factor_product& p : out) p.insert(p.end(), inner[0].begin(), inner[0].end());
       return out;
     }
@@ -198,7 +198,7 @@ class axis_space {
     // Equal parts are copies: a product too.
     if (std::count(inner.begin(), inner.end(), inner[0]) ==
         static_cast<std::ptrdiff_t>(inner.size())) {
-      const axis copies = leaves_of(one_whole(axis(inner.size())));
+      const value_axis copies = leaves_of(one_whole(value_axis(inner.size())));
       if (copies.size() == 1) {
         return product_of_leaves(outer, product_of_leaves(copies, {inner[0]}));
       }
@@ -213,14 +213,14 @@ class axis_space {
     }
     if (parts > most_parts) {
       const std::size_t why = too_many();
-      for (const axis* a : {&outer, &inner}) {
+      for (const value_axis* a : {&outer, &inner}) {
         for (const factor_product& p : *a) make_whole(p, why);
       }
       std::int64_t all = extent(outer);
       if (!multiply(all, extent(inner))) all = largest_size;
       return fresh_whole(all, why);
     }
-    axis out;
+    value_axis out;
     for (const factor_product& p : outer) {
       if (!p.empty() && !is_whole(p)) make_whole(p, reason("it counts copies of a concatenation"));
       for (std::int64_t copy = extent(p); copy > 0; --copy) {
@@ -230,7 +230,7 @@ class axis_space {
     return out;
   }
   /// A whole axis of several parts as one factor, the same one each time.
-  std::size_t one_whole(const axis& a) {
+  std::size_t one_whole(const value_axis& a) {
     const auto known = whole_axes_.find(a);
     if (known != whole_axes_.end()) return known->second;
     std::size_t why = none;
@@ -243,7 +243,7 @@ class axis_space {
     whole_axes_.emplace(a, made);
     return made;
   }
-  factor_product whole_copy(const axis& a, std::size_t why) {
+  factor_product whole_copy(const value_axis& a, std::size_t why) {
     for (const factor_product& p : a) {
       for (const std::size_t f : p) make_whole_below(f, why);
     }
@@ -252,7 +252,7 @@ class axis_space {
   void make_whole_below(std::size_t f, std::size_t why) {
     f = root(f);
     if (factors_[f].parts.empty()) return make_whole(factor_product{f}, why);
-    for (const factor_product& p : axis(factors_[f].parts)) {
+    for (const factor_product& p : value_axis(factors_[f].parts)) {
       for (const std::size_t each : p) make_whole_below(each, why);
     }
   }
@@ -267,7 +267,7 @@ class axis_space {
   }
 
   /// A leaf is from now on what the axis of leaves is.
-  void define(std::size_t leaf, const axis& as) {
+  void define(std::size_t leaf, const value_axis& as) {
     for (const factor_product& p : as) {
       if (is_whole(leaf)) make_whole(p, factors_[leaf].reason);
       for (const std::size_t f : p) {
@@ -281,7 +281,7 @@ class axis_space {
     }
   }
   void split_product(std::size_t leaf, std::int64_t inner) {
-    const axis outer = fresh(extent(leaf) / inner);
+    const value_axis outer = fresh(extent(leaf) / inner);
     define(leaf, product_of_leaves(outer, fresh(inner)));
   }
   /// Splits a product of leaves after `at` of its elements, or makes it whole where that is not possible.
@@ -294,15 +294,15 @@ class axis_space {
                         std::to_string(outer) + " x " + std::to_string(inner) + " elements"));
       return;
     }
-    axis parts = fresh(at / inner);
+    value_axis parts = fresh(at / inner);
     parts.push_back(fresh(outer - at / inner)[0]);
     define(product[0], parts);
   }
 
   /// Whether something was done.
-  bool unify_step(const axis& given_a, const axis& given_b) {
-    const axis a = leaves(given_a);
-    const axis b = leaves(given_b);
+  bool unify_step(const value_axis& given_a, const value_axis& given_b) {
+    const value_axis a = leaves(given_a);
+    const value_axis b = leaves(given_b);
     if (a == b || (is_all_whole(a) && is_all_whole(b))) return false;
     if (is_single_leaf(a)) return define(a[0][0], b), false;
     if (is_single_leaf(b)) return define(b[0][0], a), false;
@@ -327,7 +327,7 @@ class axis_space {
     }
     return false;
   }
-  bool is_single_leaf(const axis& a) const { return a.size() == 1 && a[0].size() == 1; }
+  bool is_single_leaf(const value_axis& a) const { return a.size() == 1 && a[0].size() == 1; }
 
   /// One step; whether something was done. Pre: neither is whole.
   bool unify_products(factor_product a, factor_product b) {
@@ -380,7 +380,7 @@ class axis_space {
 
   std::vector<factor> factors_;
   std::vector<whole_reason> reasons_;
-  std::map<axis, std::size_t> whole_axes_;
+  std::map<value_axis, std::size_t> whole_axes_;
 };
 
 }  // namespace subfed::inline v0::detail

@@ -55,11 +55,12 @@ class description_maker {
   description_maker(graph_walk& walk, const derive_options& options) : w_(walk), options_(options) {
     for (const traced_parameter& p : w_.parameters) {
       axes_.emplace_back();
-      for (const axis& a : w_.values[p.value].axes) axes_.back().push_back(w_.space.leaves(a));
+      for (const value_axis& a : w_.values[p.value].axes)
+        axes_.back().push_back(w_.space.leaves(a));
     }
     // leaves() may have found more that is whole.
     for (auto& axes : axes_) {
-      for (axis& a : axes) a = w_.space.leaves(a);
+      for (value_axis& a : axes) a = w_.space.leaves(a);
     }
   }
 
@@ -68,12 +69,13 @@ class description_maker {
     derived_description out;
     group_of_.assign(w_.space.size(), dimension::no_group);
     whole_of_.assign(w_.space.size(), axis_space::none);
-    each_axis([&](auto p, auto r, const axis& a) { make_groups(out, p, r, a, cut::by_scheme); });
-    each_axis([&](auto p, auto r, const axis& a) { make_groups(out, p, r, a, cut::never); });
-    each_axis([&](auto p, auto, const axis& a) { tell(out, p, a); });
+    each_axis(
+        [&](auto p, auto r, const value_axis& a) { make_groups(out, p, r, a, cut::by_scheme); });
+    each_axis([&](auto p, auto r, const value_axis& a) { make_groups(out, p, r, a, cut::never); });
+    each_axis([&](auto p, auto, const value_axis& a) { tell(out, p, a); });
     for (std::size_t p = 0; p < axes_.size(); ++p) {
       std::vector<dimension> dimensions;
-      for (const axis& a : axes_[p]) dimensions.push_back(dimension_of_axis(a));
+      for (const value_axis& a : axes_[p]) dimensions.push_back(dimension_of_axis(a));
       out.net.tensor(w_.parameters[p].name, dimensions,
                      w_.parameters[p].is_statistic ? role::statistic : role::parameter);
       if (!w_.parameters[p].is_used) out.unused.push_back(w_.parameters[p].name);
@@ -111,7 +113,7 @@ class description_maker {
     };
     std::vector<candidate> all;
     std::vector<conflict> conflicts;
-    each_axis([&](std::size_t, std::size_t, const axis& a) {
+    each_axis([&](std::size_t, std::size_t, const value_axis& a) {
       for (const factor_product& product : a) {
         std::vector<std::size_t> own;
         for (const std::size_t f : product) {
@@ -197,7 +199,7 @@ class description_maker {
     return name;
   }
 
-  void make_groups(derived_description& out, std::size_t p, std::size_t r, const axis& a,
+  void make_groups(derived_description& out, std::size_t p, std::size_t r, const value_axis& a,
                    cut which) {
     for (const factor_product& product : a) {
       for (const std::size_t f : product) {
@@ -210,7 +212,7 @@ class description_maker {
     }
   }
   /// Whole nodes, with their tensors and the reason.
-  void tell(derived_description& out, std::size_t p, const axis& a) {
+  void tell(derived_description& out, std::size_t p, const value_axis& a) {
     for (const factor_product& product : a) {
       for (const std::size_t f : product) {
         if (is_cut(f) || w_.space.reason_of(f).kind == whole_kind::positions) continue;
@@ -226,7 +228,7 @@ class description_maker {
     }
   }
 
-  dimension dimension_of_axis(const axis& a) const {
+  dimension dimension_of_axis(const value_axis& a) const {
     std::vector<dimension::part> parts;
     for (const factor_product& product : a) {
       dimension::part own{dimension::no_group, 1, 1, 1};
@@ -278,10 +280,10 @@ class description_maker {
 
   graph_walk& w_;
   derive_options options_;
-  std::vector<std::vector<axis>> axes_;  // in leaves, of the parameters
-  std::vector<std::size_t> group_of_;    // by leaf
-  std::vector<std::size_t> whole_of_;    // place in `whole`, by leaf
-  std::vector<std::size_t> last_told_;   // parameter, by place in `whole`
+  std::vector<std::vector<value_axis>> axes_;  // in leaves, of the parameters
+  std::vector<std::size_t> group_of_;          // by leaf
+  std::vector<std::size_t> whole_of_;          // place in `whole`, by leaf
+  std::vector<std::size_t> last_told_;         // parameter, by place in `whole`
   std::vector<std::vector<std::string>> notes_;
 };
 

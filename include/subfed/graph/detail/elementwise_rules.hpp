@@ -21,13 +21,13 @@ inline void elementwise_rule(graph_walk& w, const graph_node& n) {
   for (std::size_t i = 0; i < n.inputs.size(); ++i) {
     if (w.has(n, i)) inputs.push_back(&w.in(n, i));
   }
-  std::vector<axis> out;
+  std::vector<value_axis> out;
   if (!w.broadcast(inputs, out)) return w.opaque(n, "the shapes do not broadcast");
   w.set(n, 0, std::move(out));
 }
 /// Operators of one tensor, whose other inputs are numbers, and which keep its shape.
 inline void unary_rule(graph_walk& w, const graph_node& n) {
-  const std::vector<axis> axes = w.in(n, 0).axes;
+  const std::vector<value_axis> axes = w.in(n, 0).axes;
   for (std::size_t o = 0; o < n.outputs.size(); ++o) w.set(n, o, axes);
 }
 /// An Identity of a parameter is another tensor with the same values: exporters merge those that are equal.
@@ -48,7 +48,7 @@ inline void prelu_rule(graph_walk& w, const graph_node& n) {
 
 /// The elements along the axis are compared or added up in order: it stays whole.
 inline void make_axis_whole(graph_walk& w, const graph_node& n, std::size_t at, const char* what) {
-  const std::vector<axis> axes = w.in(n, 0).axes;
+  const std::vector<value_axis> axes = w.in(n, 0).axes;
   w.space.make_whole(axes[at], w.space.reason(std::string(what) + " " + w.text(n)));
 }
 inline void softmax_rule(graph_walk& w, const graph_node& n) {
@@ -95,7 +95,7 @@ inline void neighbours_rule(graph_walk& w, const graph_node& n) {
 }
 /// A new axis of truth values.
 inline void one_hot_rule(graph_walk& w, const graph_node& n) {
-  std::vector<axis> axes = w.in(n, 0).axes;
+  std::vector<value_axis> axes = w.in(n, 0).axes;
   const auto depth = w.integers(n, "depth", 1);
   const std::size_t at = graph_walk::axis_of(n.integer("axis", -1), axes.size() + 1);
   if (!depth || depth->size() != 1 || (*depth)[0] < 1 || at > axes.size()) {
@@ -109,7 +109,7 @@ inline void one_hot_rule(graph_walk& w, const graph_node& n) {
 
 /// Sums, means, extremes over axes.
 inline void reduce_rule(graph_walk& w, const graph_node& n) {
-  const std::vector<axis> axes = w.in(n, 0).axes;
+  const std::vector<value_axis> axes = w.in(n, 0).axes;
   const std::size_t rank = axes.size();
   std::vector<bool> goes(rank, false);
   const auto given = w.integers(n, "axes", 1);
@@ -124,7 +124,7 @@ inline void reduce_rule(graph_walk& w, const graph_node& n) {
     }
   }
   const bool keeps = n.integer("keepdims", 1) != 0;
-  std::vector<axis> out;
+  std::vector<value_axis> out;
   for (std::size_t r = 0; r < rank; ++r) {
     if (!goes[r]) {
       out.push_back(axes[r]);
@@ -137,7 +137,7 @@ inline void reduce_rule(graph_walk& w, const graph_node& n) {
 }
 /// Indices along an axis.
 inline void arg_rule(graph_walk& w, const graph_node& n) {
-  std::vector<axis> axes = w.in(n, 0).axes;
+  std::vector<value_axis> axes = w.in(n, 0).axes;
   const std::size_t at = graph_walk::axis_of(n.integer("axis", 0), axes.size());
   if (at == axes.size()) return w.opaque(n, "it has no such axis");
   make_axis_whole(w, n, at, "its nodes are numbered by the");
@@ -150,7 +150,7 @@ inline void arg_rule(graph_walk& w, const graph_node& n) {
 }
 /// Largest elements along an axis.
 inline void topk_rule(graph_walk& w, const graph_node& n) {
-  std::vector<axis> axes = w.in(n, 0).axes;
+  std::vector<value_axis> axes = w.in(n, 0).axes;
   const std::size_t at = graph_walk::axis_of(n.integer("axis", -1), axes.size());
   const auto count = w.integers(n, "k", 1);
   if (at == axes.size() || !count || count->size() != 1 || (*count)[0] < 0) {
@@ -228,11 +228,11 @@ inline void einsum_rule(graph_walk& w, const graph_node& n) {
   if (equation == nullptr || !letters.read(equation->text, ranks)) {
     return w.opaque(n, "its equation does not fit");
   }
-  std::vector<std::optional<axis>> axes(256);
+  std::vector<std::optional<value_axis>> axes(256);
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     for (std::size_t r = 0; r < ranks[i]; ++r) {
       const char letter = letters.inputs[i][r];
-      const axis& a = w.in(n, i).axes[r];
+      const value_axis& a = w.in(n, i).axes[r];
       auto& known = axes[static_cast<unsigned char>(letter)];
       if (!known || w.space.extent(*known) == 1) {
         known = a;
@@ -244,7 +244,7 @@ inline void einsum_rule(graph_walk& w, const graph_node& n) {
       if (letters.output.find(letter) != std::string::npos) w.written(n.inputs[i], r);
     }
   }
-  std::vector<axis> out;
+  std::vector<value_axis> out;
   for (const char letter : letters.output) {
     const auto& known = axes[static_cast<unsigned char>(letter)];
     if (!known) return w.opaque(n, "its output does not fit its equation");

@@ -22,15 +22,15 @@ inline void matmul_rule(graph_walk& w, const graph_node& n) {
   const bool row = a.rank() == 1, column = b.rank() == 1;
   if (row) {
     a.extents.insert(a.extents.begin(), 1);
-    a.axes.insert(a.axes.begin(), axis{{}});
+    a.axes.insert(a.axes.begin(), value_axis{{}});
   }
   if (column) {
     b.extents.push_back(1);
-    b.axes.push_back(axis{{}});
+    b.axes.push_back(value_axis{{}});
   }
   const std::size_t inner = b.rank() - 2;
   if (a.extents.back() != b.extents[inner]) return w.opaque(n, "the shapes do not fit");
-  std::vector<axis> out;
+  std::vector<value_axis> out;
   if (!w.broadcast({&a, &b}, out, 2)) return w.opaque(n, "the shapes do not broadcast");
   w.space.unify(a.axes.back(), b.axes[inner]);
   if (!row) w.written(n.inputs[0], a.rank() - 2);
@@ -51,7 +51,7 @@ inline void gemm_rule(graph_walk& w, const graph_node& n) {
   w.space.unify(a.axes[in_a], b.axes[in_b]);
   w.written(n.inputs[0], 1 - in_a);
   w.written(n.inputs[1], 1 - in_b);
-  std::vector<axis> out = {a.axes[1 - in_a], b.axes[1 - in_b]};
+  std::vector<value_axis> out = {a.axes[1 - in_a], b.axes[1 - in_b]};
   if (w.has(n, 2)) {
     traced_value product;
     product.extents = {a.extents[1 - in_a], b.extents[1 - in_b]};
@@ -110,7 +110,7 @@ struct window_sizes {
 
 /// Axes of positions: whole before, and whole and new after.
 inline bool moved_window(graph_walk& w, const traced_value& x, const window_sizes& sizes,
-                         std::vector<axis>& out) {
+                         std::vector<value_axis>& out) {
   for (std::size_t r = 0; r < sizes.kernel.size(); ++r) {
     w.space.make_whole(x.axes[r + 2], w.image);
     if (x.extents[r + 2] > (std::int64_t{1} << 30)) return false;
@@ -123,8 +123,8 @@ inline bool moved_window(graph_walk& w, const traced_value& x, const window_size
 
 /// x (N, groups in, ..), weight (groups out, in, ..) or, where it is transposed, (groups in, out, ..).
 struct convolved_channels {
-  axis in;   // of the input, all groups
-  axis out;  // of the output, all groups
+  value_axis in;   // of the input, all groups
+  value_axis out;  // of the output, all groups
 };
 inline bool join_channels(graph_walk& w, const graph_node& n, convolved_channels& made) {
   const traced_value& x = w.in(n, 0);
@@ -141,9 +141,9 @@ inline bool join_channels(graph_walk& w, const graph_node& n, convolved_channels
     made = {x.axes[1], weight.axes[transposed ? 1 : 0]};
     return true;
   }
-  const axis group = w.space.fresh(groups);
-  const axis first = w.space.fresh(all / groups);
-  const axis all_first = w.space.product(group, first);
+  const value_axis group = w.space.fresh(groups);
+  const value_axis first = w.space.fresh(all / groups);
+  const value_axis all_first = w.space.product(group, first);
   w.space.unify(weight.axes[0], all_first);
   if (transposed) {
     w.space.unify(x.axes[1], all_first);
@@ -165,7 +165,7 @@ inline void convolution_rule(graph_walk& w, const graph_node& n) {
   if (!sizes.read(n, {weight.extents.begin() + 2, weight.extents.end()})) {
     return w.opaque(n, "its attributes do not fit");
   }
-  std::vector<axis> positions;
+  std::vector<value_axis> positions;
   if (n.op == "Conv") {
     if (!moved_window(w, x, sizes, positions)) return w.opaque(n, "no position is left");
   } else {
@@ -200,7 +200,7 @@ inline void convolution_rule(graph_walk& w, const graph_node& n) {
     }
     w.space.unify(bias.axes[0], channels.out);
   }
-  std::vector<axis> out = {x.axes[0], channels.out};
+  std::vector<value_axis> out = {x.axes[0], channels.out};
   out.insert(out.end(), positions.begin(), positions.end());
   w.set(n, 0, std::move(out));
 }
@@ -213,13 +213,13 @@ inline void pool_rule(graph_walk& w, const graph_node& n) {
       !sizes.read(n, kernel->integers)) {
     return w.opaque(n, "its attributes do not fit");
   }
-  std::vector<axis> out = {x.axes[0], x.axes[1]};
+  std::vector<value_axis> out = {x.axes[0], x.axes[1]};
   if (!moved_window(w, x, sizes, out)) return w.opaque(n, "no position is left");
   w.set(n, 0, out);
   w.set(n, 1, out);
 }
 inline void global_pool_rule(graph_walk& w, const graph_node& n) {
-  std::vector<axis> axes = w.in(n, 0).axes;
+  std::vector<value_axis> axes = w.in(n, 0).axes;
   if (axes.size() < 2) return w.opaque(n, "its input has no positions");
   for (std::size_t r = 2; r < axes.size(); ++r) {
     w.note(axes[r], w.text(n));
@@ -229,7 +229,7 @@ inline void global_pool_rule(graph_walk& w, const graph_node& n) {
 }
 
 /// Joins an axis with a tensor of one dimension.
-inline bool join_row(graph_walk& w, const graph_node& n, const axis& a, std::size_t input) {
+inline bool join_row(graph_walk& w, const graph_node& n, const value_axis& a, std::size_t input) {
   if (!w.has(n, input)) return true;
   const traced_value& v = w.in(n, input);
   if (v.rank() != 1 || v.extents[0] != w.space.extent(a)) return false;
@@ -237,7 +237,7 @@ inline bool join_row(graph_walk& w, const graph_node& n, const axis& a, std::siz
   return true;
 }
 inline void batch_norm_rule(graph_walk& w, const graph_node& n) {
-  const std::vector<axis> axes = w.in(n, 0).axes;
+  const std::vector<value_axis> axes = w.in(n, 0).axes;
   if (axes.size() < 2) return w.opaque(n, "its input has no channels");
   for (std::size_t i = 1; i < n.inputs.size(); ++i) {
     if (!join_row(w, n, axes[1], i)) return w.opaque(n, "its parameters do not fit its channels");
@@ -248,7 +248,7 @@ inline void batch_norm_rule(graph_walk& w, const graph_node& n) {
   for (std::size_t o = 1; o < n.outputs.size(); ++o) w.set(n, o, {axes[1]});
 }
 inline void instance_norm_rule(graph_walk& w, const graph_node& n) {
-  const std::vector<axis> axes = w.in(n, 0).axes;
+  const std::vector<value_axis> axes = w.in(n, 0).axes;
   if (axes.size() < 2) return w.opaque(n, "its input has no channels");
   for (std::size_t i = 1; i < n.inputs.size(); ++i) {
     if (!join_row(w, n, axes[1], i)) return w.opaque(n, "its parameters do not fit its channels");
@@ -257,13 +257,13 @@ inline void instance_norm_rule(graph_walk& w, const graph_node& n) {
   w.set(n, 0, axes);
 }
 inline void group_norm_rule(graph_walk& w, const graph_node& n) {
-  const std::vector<axis> axes = w.in(n, 0).axes;
+  const std::vector<value_axis> axes = w.in(n, 0).axes;
   const std::int64_t groups = n.integer("num_groups", 0);
   if (axes.size() < 2 || groups < 1 || w.in(n, 0).extents[1] % groups != 0) {
     return w.opaque(n, "its channels do not fit its groups");
   }
-  const axis group = w.space.fresh(groups);
-  const axis inside = w.space.fresh(w.in(n, 0).extents[1] / groups);
+  const value_axis group = w.space.fresh(groups);
+  const value_axis inside = w.space.fresh(w.in(n, 0).extents[1] / groups);
   w.space.unify(axes[1], w.space.product(group, inside));
   for (std::size_t i = 1; i < n.inputs.size(); ++i) {
     if (!join_row(w, n, w.graph.opset < 21 ? group : axes[1], i)) {
@@ -274,11 +274,11 @@ inline void group_norm_rule(graph_walk& w, const graph_node& n) {
   w.set(n, 0, axes);
 }
 inline void layer_norm_rule(graph_walk& w, const graph_node& n) {
-  const std::vector<axis> axes = w.in(n, 0).axes;
+  const std::vector<value_axis> axes = w.in(n, 0).axes;
   const std::size_t first = graph_walk::axis_of(n.integer("axis", -1), axes.size());
   if (first == axes.size()) return w.opaque(n, "it has no such axis");
   for (std::size_t r = first; r < axes.size(); ++r) w.note(axes[r], w.text(n));
-  std::vector<axis> joined;
+  std::vector<value_axis> joined;
   std::vector<traced_value*> inputs;
   for (std::size_t i = 0; i < n.inputs.size(); ++i) {
     if (w.has(n, i)) inputs.push_back(&w.in(n, i));
@@ -287,7 +287,7 @@ inline void layer_norm_rule(graph_walk& w, const graph_node& n) {
     return w.opaque(n, "its parameters do not fit");
   }
   w.set(n, 0, axes);
-  std::vector<axis> statistics = axes;
+  std::vector<value_axis> statistics = axes;
   for (std::size_t r = first; r < axes.size(); ++r) statistics[r] = {{}};
   w.set(n, 1, statistics);
   w.set(n, 2, statistics);
@@ -315,13 +315,13 @@ inline void recurrent_rule(graph_walk& w, const graph_node& n) {
   if (!fits) return w.opaque(n, "the shapes do not fit");
   axis_space& s = w.space;
   const std::size_t gate = s.reason("it is of gates", whole_kind::positions);
-  const axis directions = weight.axes[0];
+  const value_axis directions = weight.axes[0];
   s.make_whole(directions, gate);
   s.unify(directions, state.axes[0]);
-  const axis hidden = state.axes[2];
+  const value_axis hidden = state.axes[2];
   w.labels.push_back(layer_name(n));
   s.name(hidden, w.labels.size() - 1);
-  const axis rows = s.product(s.fresh_whole(gates, gate), hidden);
+  const value_axis rows = s.product(s.fresh_whole(gates, gate), hidden);
   s.unify(weight.axes[1], rows);
   s.unify(state.axes[1], rows);
   s.unify(x.axes[2], weight.axes[2]);

@@ -163,7 +163,7 @@ inline constexpr operator_rule operator_rules[] = {
 inline void filled_rule(graph_walk& w, const graph_node& n) {
   const auto to = w.integers(n, "shape", 0);
   if (!to) return w.opaque(n, "its shape is not a constant");
-  std::vector<axis> axes;
+  std::vector<value_axis> axes;
   for (const std::int64_t e : *to) {
     if (e < 0) return w.opaque(n, "the shape does not fit");
     axes.push_back(w.space.fresh(e));
@@ -172,7 +172,7 @@ inline void filled_rule(graph_walk& w, const graph_node& n) {
 }
 
 inline void set_constant(graph_walk& w, const graph_node& n, const traced_value& constant) {
-  std::vector<axis> axes;
+  std::vector<value_axis> axes;
   std::size_t why = axis_space::none;
   if (!constant.is_uniform) {
     why = w.space.reason("it meets constants that differ from node to node");
@@ -295,7 +295,7 @@ class equal_parts {
 
  private:
   /// Nodes that can be cut, with how often each occurs; whole ones by their number.
-  std::vector<std::int64_t> form(const axis& a) {
+  std::vector<std::int64_t> form(const value_axis& a) {
     std::vector<std::int64_t> out;
     for (const factor_product& p : w_.space.leaves(a)) {
       std::int64_t inner = 1;
@@ -325,7 +325,7 @@ inline void walk_through(graph_walk& w) {
   for (const std::size_t o : w.graph.outputs) {
     const std::size_t why =
         w.space.reason("it reaches the output '" + w.graph.values[o].name + "'");
-    for (const axis& a : w.values[o].axes) w.space.make_whole(a, why);
+    for (const value_axis& a : w.values[o].axes) w.space.make_whole(a, why);
   }
   equal_parts parts(w);
   while (parts.make_alike()) {

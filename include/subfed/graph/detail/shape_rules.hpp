@@ -20,7 +20,7 @@ namespace subfed::inline v0::detail {
 /// them; in between, an axis that becomes several is their product, and several that become one are a
 /// product.
 inline bool reshaped(graph_walk& w, const traced_value& x, const std::vector<std::int64_t>& to,
-                     std::vector<axis>& out) {
+                     std::vector<value_axis>& out) {
   std::int64_t all = 1, made = 1;
   for (const std::int64_t e : x.extents) all *= e;
   for (const std::int64_t e : to) {
@@ -30,7 +30,7 @@ inline bool reshaped(graph_walk& w, const traced_value& x, const std::vector<std
   std::size_t i = 0, j = 0;
   while (i < x.rank() || j < to.size()) {
     std::int64_t before = 1, after = 1;
-    axis from = {{}};
+    value_axis from = {{}};
     const std::size_t first = j;
     std::size_t axes = 0;  // of more than one element
     do {
@@ -48,9 +48,9 @@ inline bool reshaped(graph_walk& w, const traced_value& x, const std::vector<std
     const auto is_long = [](std::int64_t e) { return e != 1; };
     const auto parts = std::count_if(to.begin() + static_cast<std::ptrdiff_t>(first),
                                      to.begin() + static_cast<std::ptrdiff_t>(j), is_long);
-    axis joined = {{}};
+    value_axis joined = {{}};
     for (std::size_t k = first; k < j; ++k) {
-      const axis own = to[k] == 1 ? axis{{}} : parts == 1 ? from : w.space.fresh(to[k]);
+      const value_axis own = to[k] == 1 ? value_axis{{}} : parts == 1 ? from : w.space.fresh(to[k]);
       if (parts != 1 && to[k] != 1) joined = w.space.product(joined, own);
       out.push_back(own);
     }
@@ -60,7 +60,7 @@ inline bool reshaped(graph_walk& w, const traced_value& x, const std::vector<std
 }
 inline void set_reshaped(graph_walk& w, const graph_node& n, const std::vector<std::int64_t>& to) {
   const traced_value x = w.in(n, 0);
-  std::vector<axis> out;
+  std::vector<value_axis> out;
   if (!reshaped(w, x, to, out)) return w.opaque(n, "the shape does not fit");
   w.set(n, 0, std::move(out));
 }
@@ -95,7 +95,7 @@ inline void flatten_rule(graph_walk& w, const graph_node& n) {
 }
 
 inline void transpose_rule(graph_walk& w, const graph_node& n) {
-  const std::vector<axis> axes = w.in(n, 0).axes;
+  const std::vector<value_axis> axes = w.in(n, 0).axes;
   std::vector<std::int64_t> order;
   if (const graph_attribute* a = n.find("perm")) {
     order = a->integers;
@@ -103,7 +103,7 @@ inline void transpose_rule(graph_walk& w, const graph_node& n) {
     for (std::size_t r = axes.size(); r-- > 0;) order.push_back(static_cast<std::int64_t>(r));
   }
   std::vector<bool> used(axes.size(), false);
-  std::vector<axis> out;
+  std::vector<value_axis> out;
   for (const std::int64_t o : order) {
     const std::size_t r = graph_walk::axis_of(o, axes.size());
     if (r == axes.size() || used[r]) return w.opaque(n, "its order is none");
@@ -127,14 +127,14 @@ inline void squeeze_rule(graph_walk& w, const graph_node& n) {
       goes[r] = true;
     }
   }
-  std::vector<axis> out;
+  std::vector<value_axis> out;
   for (std::size_t r = 0; r < x.rank(); ++r) {
     if (!goes[r]) out.push_back(x.axes[r]);
   }
   w.set(n, 0, std::move(out));
 }
 inline void unsqueeze_rule(graph_walk& w, const graph_node& n) {
-  const std::vector<axis> axes = w.in(n, 0).axes;
+  const std::vector<value_axis> axes = w.in(n, 0).axes;
   const auto given = w.integers(n, "axes", 1);
   if (!given) return w.opaque(n, "its axes are not a constant");
   const std::size_t rank = axes.size() + given->size();
@@ -144,14 +144,14 @@ inline void unsqueeze_rule(graph_walk& w, const graph_node& n) {
     if (r == rank || is_new[r]) return w.opaque(n, "it has no such axis");
     is_new[r] = true;
   }
-  std::vector<axis> out;
+  std::vector<value_axis> out;
   std::size_t next = 0;
-  for (std::size_t r = 0; r < rank; ++r) out.push_back(is_new[r] ? axis{{}} : axes[next++]);
+  for (std::size_t r = 0; r < rank; ++r) out.push_back(is_new[r] ? value_axis{{}} : axes[next++]);
   w.set(n, 0, std::move(out));
 }
 
 inline void concat_rule(graph_walk& w, const graph_node& n) {
-  std::vector<axis> out = w.in(n, 0).axes;
+  std::vector<value_axis> out = w.in(n, 0).axes;
   const auto first = w.in(n, 0).extents;
   const std::size_t at = graph_walk::axis_of(n.integer("axis", 1), out.size());
   if (at == out.size()) return w.opaque(n, "it has no such axis");
@@ -174,7 +174,7 @@ inline void concat_rule(graph_walk& w, const graph_node& n) {
 }
 
 inline void split_rule(graph_walk& w, const graph_node& n) {
-  const std::vector<axis> axes = w.in(n, 0).axes;
+  const std::vector<value_axis> axes = w.in(n, 0).axes;
   const std::size_t at = graph_walk::axis_of(n.integer("axis", 0), axes.size());
   if (at == axes.size() || n.outputs.empty()) return w.opaque(n, "it has no such axis");
   const std::int64_t extent = w.in(n, 0).extents[at];
@@ -200,7 +200,7 @@ inline void split_rule(graph_walk& w, const graph_node& n) {
   }
   end = 0;
   for (std::size_t o = 0; o < sizes->size(); ++o) {
-    std::vector<axis> out = axes;
+    std::vector<value_axis> out = axes;
     out[at] = w.space.slice(axes[at], end, end + (*sizes)[o]);
     w.taken.push_back({n.inputs[0], at, end, out[at]});
     end += (*sizes)[o];
@@ -209,7 +209,7 @@ inline void split_rule(graph_walk& w, const graph_node& n) {
 }
 
 /// Every step-th element, or those of a range.
-inline bool sliced(graph_walk& w, axis& a, std::int64_t begin, std::int64_t end,
+inline bool sliced(graph_walk& w, value_axis& a, std::int64_t begin, std::int64_t end,
                    std::int64_t step) {
   const std::int64_t extent = w.space.extent(a);
   const auto range = sliced_range::of(begin, end, step, extent);
@@ -221,7 +221,7 @@ inline bool sliced(graph_walk& w, axis& a, std::int64_t begin, std::int64_t end,
     return true;
   }
   if (step > 0 && extent % step == 0 && begin < step && count == extent / step) {
-    const axis outer = w.space.fresh(extent / step);
+    const value_axis outer = w.space.fresh(extent / step);
     const std::size_t why =
         w.space.reason("every node in " + std::to_string(step) + " is taken of it");
     w.space.unify(a, w.space.product(outer, w.space.fresh_whole(step, why)));
@@ -234,7 +234,7 @@ inline bool sliced(graph_walk& w, axis& a, std::int64_t begin, std::int64_t end,
   return true;
 }
 inline void slice_rule(graph_walk& w, const graph_node& n) {
-  std::vector<axis> out = w.in(n, 0).axes;
+  std::vector<value_axis> out = w.in(n, 0).axes;
   const auto starts = w.integers(n, "starts", 1), ends = w.integers(n, "ends", 2);
   auto axes = w.integers(n, "axes", 3), steps = w.integers(n, "steps", 4);
   const bool computed = !starts || !ends || (!axes && w.has(n, 3)) || (!steps && w.has(n, 4));
@@ -263,7 +263,7 @@ inline void slice_rule(graph_walk& w, const graph_node& n) {
 /// An embedding, or elements at fixed places.
 inline void gather_rule(graph_walk& w, const graph_node& n) {
   if (n.inputs.size() < 2) return w.opaque(n, "it has not two inputs");
-  const std::vector<axis> axes = w.in(n, 0).axes;
+  const std::vector<value_axis> axes = w.in(n, 0).axes;
   const traced_value& indices = w.in(n, 1);
   const std::size_t at = graph_walk::axis_of(n.integer("axis", 0), axes.size());
   if (at == axes.size()) return w.opaque(n, "it has no such axis");
@@ -274,7 +274,7 @@ inline void gather_rule(graph_walk& w, const graph_node& n) {
   for (std::size_t r = 0; r < axes.size(); ++r) {
     if (r != at) w.written(n.inputs[0], r);
   }
-  std::vector<axis> out(axes.begin(), axes.begin() + static_cast<std::ptrdiff_t>(at));
+  std::vector<value_axis> out(axes.begin(), axes.begin() + static_cast<std::ptrdiff_t>(at));
   out.insert(out.end(), indices.axes.begin(), indices.axes.end());
   out.insert(out.end(), axes.begin() + static_cast<std::ptrdiff_t>(at) + 1, axes.end());
   w.set(n, 0, std::move(out));
@@ -284,11 +284,11 @@ inline void scatter_rule(graph_walk& w, const graph_node& n) {
   const std::size_t why = w.space.reason("its nodes are numbered by " + w.text(n));
   for (std::size_t i = 0; i < n.inputs.size(); ++i) {
     if (!w.has(n, i)) continue;
-    for (const axis& a : w.in(n, i).axes) w.space.make_whole(a, why);
+    for (const value_axis& a : w.in(n, i).axes) w.space.make_whole(a, why);
   }
   const bool of_indices = n.op == "GatherElements";
   if (of_indices && !w.has(n, 1)) return w.opaque(n, "it has no indices");
-  std::vector<axis> out;
+  std::vector<value_axis> out;
   for (const std::int64_t e : w.in(n, of_indices ? 1 : 0).extents) {
     out.push_back(w.space.fresh_whole(e, why));
   }
@@ -304,7 +304,7 @@ inline void expand_rule(graph_walk& w, const graph_node& n) {
     shape.extents.push_back(e);
     shape.axes.push_back(w.space.fresh(e));
   }
-  std::vector<axis> out;
+  std::vector<value_axis> out;
   traced_value x = w.in(n, 0);
   if (!w.broadcast({&shape, &x}, out)) return w.opaque(n, "the shapes do not broadcast");
   w.set(n, 0, std::move(out));
@@ -313,7 +313,7 @@ inline void tile_rule(graph_walk& w, const graph_node& n) {
   const auto times = w.integers(n, "repeats", 1);
   const traced_value x = w.in(n, 0);
   if (!times || times->size() != x.rank()) return w.opaque(n, "its repeats are not constants");
-  std::vector<axis> out;
+  std::vector<value_axis> out;
   for (std::size_t r = 0; r < x.rank(); ++r) {
     std::int64_t extent = x.extents[r];
     if ((*times)[r] < 1 || !multiply(extent, (*times)[r])) {
@@ -335,7 +335,7 @@ inline void pad_rule(graph_walk& w, const graph_node& n) {
   if (given) axes = *given;
   if (pads->size() != 2 * axes.size()) return w.opaque(n, "its sizes do not fit");
   const bool constant = mode == nullptr || mode->text == "constant";
-  std::vector<axis> out = x.axes;
+  std::vector<value_axis> out = x.axes;
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const std::size_t r = graph_walk::axis_of(axes[i], x.rank());
     const std::int64_t before = (*pads)[i], after = (*pads)[axes.size() + i];
@@ -348,10 +348,10 @@ inline void pad_rule(graph_walk& w, const graph_node& n) {
     }
     const std::size_t why = constant ? w.image : w.space.reason("it is padded by " + w.text(n));
     if (!constant) w.space.make_whole(x.axes[r], why);
-    axis padded;
+    value_axis padded;
     if (before > 0) padded.push_back(w.space.fresh_whole(before, why)[0]);
-    const axis inner = w.space.slice(x.axes[r], (std::max)(-before, std::int64_t{0}),
-                                     x.extents[r] + (std::min)(after, std::int64_t{0}));
+    const value_axis inner = w.space.slice(x.axes[r], (std::max)(-before, std::int64_t{0}),
+                                           x.extents[r] + (std::min)(after, std::int64_t{0}));
     padded.insert(padded.end(), inner.begin(), inner.end());
     if (after > 0) padded.push_back(w.space.fresh_whole(after, why)[0]);
     out[r] =
@@ -374,7 +374,7 @@ inline void resize_rule(graph_walk& w, const graph_node& n) {
     }
   }
   if (to.size() != x.rank()) return w.opaque(n, "its sizes are not constants");
-  std::vector<axis> out = x.axes;
+  std::vector<value_axis> out = x.axes;
   for (std::size_t r = 0; r < x.rank(); ++r) {
     if (to[r] < 1) return w.opaque(n, "its sizes do not fit");
     if (r < 2 && to[r] == x.extents[r]) continue;
@@ -393,10 +393,10 @@ inline void depth_rule(graph_walk& w, const graph_node& n) {
   if (x.rank() != 4 || size < 1 || size > 65536) return w.opaque(n, "the shape does not fit");
   w.space.make_whole(x.axes[2], w.image);
   w.space.make_whole(x.axes[3], w.image);
-  const axis inner = w.space.fresh_whole(size * size, w.image);
+  const value_axis inner = w.space.fresh_whole(size * size, w.image);
   if (to_space) {
     if (x.extents[1] % (size * size) != 0) return w.opaque(n, "the shape does not fit");
-    const axis channels = w.space.fresh(x.extents[1] / (size * size));
+    const value_axis channels = w.space.fresh(x.extents[1] / (size * size));
     const bool first = mode != nullptr && mode->text == "CRD";
     w.space.unify(x.axes[1],
                   first ? w.space.product(channels, inner) : w.space.product(inner, channels));

@@ -24,7 +24,7 @@ namespace subfed::inline v0::detail {
 struct traced_value {
   bool is_known = false;  ///< its shape
   std::vector<std::int64_t> extents{};
-  std::vector<axis> axes{};
+  std::vector<value_axis> axes{};
   std::vector<double> elements{};
   bool is_constant = false;  ///< the elements are there
   bool is_integer = false;
@@ -67,7 +67,7 @@ struct traced_parameter {
 
 /// A group of nodes is computed over: the client's network computes over those that it holds.
 struct computed_over {
-  axis nodes;
+  value_axis nodes;
   std::string text;
 };
 
@@ -76,7 +76,7 @@ struct taken_part {
   std::size_t value;
   std::size_t dimension;
   std::int64_t begin;
-  axis part;
+  value_axis part;
 };
 
 class graph_walk {
@@ -135,11 +135,11 @@ class graph_walk {
     make_all_whole(n, because);
   }
   /// The value that an operator computes.
-  void set(const graph_node& n, std::size_t output, std::vector<axis> axes) {
+  void set(const graph_node& n, std::size_t output, std::vector<value_axis> axes) {
     if (output >= n.outputs.size() || n.outputs[output] == network_graph::no_value) return;
     std::vector<std::int64_t> extents;
     std::int64_t elements = 1;
-    for (const axis& a : axes) {
+    for (const value_axis& a : axes) {
       extents.push_back(space.extent(a));
       if (extents.back() == largest_size ||
           !multiply(elements, (std::max)(extents.back(), std::int64_t{1}))) {
@@ -191,17 +191,17 @@ class graph_walk {
     space.name(values[value].axes[dimension], labels.size() - 1);
   }
 
-  void note(const axis& nodes, std::string text) { over.push_back({nodes, std::move(text)}); }
+  void note(const value_axis& nodes, std::string text) { over.push_back({nodes, std::move(text)}); }
 
   /// The axes after broadcasting, which joins those of equal extent; false where shapes do not fit.
-  bool broadcast(const std::vector<traced_value*>& inputs, std::vector<axis>& out,
+  bool broadcast(const std::vector<traced_value*>& inputs, std::vector<value_axis>& out,
                  std::size_t without_last = 0) {
     std::size_t rank = 0;
     for (const traced_value* v : inputs) {
       if (v->rank() < without_last) return false;
       rank = (std::max)(rank, v->rank() - without_last);
     }
-    out.assign(rank, axis{{}});
+    out.assign(rank, value_axis{{}});
     std::vector<std::int64_t> extents(rank, 1);
     for (traced_value* v : inputs) {
       const std::size_t own = v->rank() - without_last;
@@ -240,7 +240,7 @@ class graph_walk {
   void make_all_whole(const graph_node& n, std::size_t because) {
     for (const std::size_t i : n.inputs) {
       if (i == network_graph::no_value) continue;
-      for (const axis& a : values[i].axes) space.make_whole(a, because);
+      for (const value_axis& a : values[i].axes) space.make_whole(a, because);
     }
     for (const std::size_t o : n.outputs) {
       if (o == network_graph::no_value) continue;
