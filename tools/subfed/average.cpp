@@ -60,6 +60,8 @@ const char* fate_text(subfed::fate fate) {
       return "of a later round";
     case subfed::fate::repeated:
       return "a second one of its client";
+    case subfed::fate::out_of_bound:
+      return "beyond the bound of the sums";
     case subfed::fate::non_finite:
       break;
   }
