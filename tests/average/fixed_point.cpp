@@ -14,6 +14,7 @@
 #include <limits>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -160,7 +161,8 @@ TEST_CASE_TEMPLATE("one cohort in a hundred orders, trees and executors has one 
     const average_report expected =
         support::at_once(group.net, group.updates(), first.global_views(), options);
     auto updates = group.updates();
-    for (int again = 0; again < 100; ++again) {
+    const int orders = std::is_same_v<T, float> && seed < 2 ? 100 : 12;
+    for (int again = 0; again < orders; ++again) {
       random.shuffle(updates);
       support::cohort<T> copy = group;
       const auto views = copy.global_views();
