@@ -28,7 +28,8 @@ std::vector<std::filesystem::path> files_of(const std::vector<std::string>& give
     std::vector<std::filesystem::path> found;
     std::error_code error;
     for (std::filesystem::directory_iterator at(path, error), end; at != end; at.increment(error)) {
-      if (at->path().extension() == ".safetensors") found.push_back(at->path());
+      const auto kind = at->path().extension();
+      if (kind == ".safetensors" || kind == ".npz") found.push_back(at->path());
     }
     if (error) throw common::detail::cannot("read", path, error.value());
     std::sort(found.begin(), found.end());

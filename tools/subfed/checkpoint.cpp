@@ -63,11 +63,6 @@ checkpoint::checkpoint(std::filesystem::path path) : path_(std::move(path)) {
     auto view = common::about_file(file, [&] { return subfed::safetensors_view(mapped.bytes()); });
     parts_.push_back({std::move(mapped), std::move(view)});
   };
-  if (path_.extension() == ".npz") {
-    throw failure(path_.string() +
-                  ": .npz files are not read; numpy and the safetensors package "
-                  "convert them in a line.");
-  }
   has_index_ = path_.extension() == ".json";
   if (!has_index_) {
     add(path_);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// A model's tensors in files: one safetensors file, or several with an index, as large models are
-/// kept.
+/// A model's tensors in files: one safetensors file, several with an index, as large models are kept,
+/// or a .npz file.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +32,7 @@ struct stored_tensor {
 
 class checkpoint {
  public:
-  /// Reads the headers of a .safetensors file, or of the files that a .json index names in its own
+  /// Reads the headers of a .safetensors or .npz file, or of the files that a .json index names in its own
   /// folder.
   ///
   /// Throws  failure that names the file when it cannot be read or is damaged, when a part is named

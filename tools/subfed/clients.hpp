@@ -24,10 +24,11 @@ struct client_entry {
   std::filesystem::path file;  // empty: none was given
 };
 
-/// A CSV file whose first line names the columns: client and capacity are needed; round, weight, seed
-/// and file may follow. A file's path is relative to the list's folder.
+/// A CSV file whose first line names the columns, or a .json file with an array of objects: client and
+/// capacity are needed; round, weight, seed and file may follow. A file's path is relative to the
+/// list's folder.
 ///
-/// Throws  failure that names the list, the line and what is wrong with it.
+/// Throws  failure that names the list, the line or row and what is wrong with it.
 std::vector<client_entry> read_clients(const std::filesystem::path& list, std::uint64_t round,
                                        std::uint64_t seed);
 

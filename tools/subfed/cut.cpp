@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "file_commands.hpp"
+#include "npz.hpp"
 #include "progress.hpp"
 
 namespace tool {
@@ -81,7 +82,8 @@ int cut(const file_options& options) {
   const auto file_of = [&](const client_entry& client) -> std::filesystem::path {
     const std::filesystem::path folder = options.out;
     if (!client.file.empty()) return folder / client.file.filename();
-    return folder / fmt::format("client-{}.safetensors", client.key.client);
+    const char* const kind = is_npz(options.server) ? "npz" : "safetensors";
+    return folder / fmt::format("client-{}.{}", client.key.client, kind);
   };
   if (options.dry_run) {
     fmt::print("{} would be written to {} files in {}.\n", bytes_text(bytes), clients.size(),

@@ -18,7 +18,7 @@ struct file_options {
   std::string model;    // a model file
   std::string server;   // the global model's checkpoint
   std::string out;      // a file, an index, or for cut a folder
-  std::string clients;  // a CSV list
+  std::string clients;  // a list in CSV or JSON
   std::string scheme = "rolling";
   std::vector<std::string> updates;  // files, or folders of them
   std::uint64_t seed = 0;

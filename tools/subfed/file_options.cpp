@@ -26,8 +26,9 @@ void add_model(CLI::App* command, file_options& o) {
 }
 void add_server(CLI::App* command, file_options& o) {
   command
-      ->add_option("--server", o.server,
-                   "The global model: a .safetensors file, or the .json index of several.")
+      ->add_option(
+          "--server", o.server,
+          "The global model: a .safetensors file, the .json index of several, or a .npz file.")
       ->required();
 }
 void add_key(CLI::App* command, file_options& o) {
@@ -106,7 +107,7 @@ void add_file_commands(CLI::App& app, std::function<int()>& chosen) {
   command
       ->add_option("--clients", o->clients,
                    "A CSV list; its first line names the columns: client, capacity, and if need be "
-                   "round, weight, seed, file.")
+                   "round, weight, seed, file. Or a .json array of objects with these keys.")
       ->required();
   add_key(command, *o);
   command->add_option("--out", o->out, "A folder for the clients' files.")->required();
@@ -123,7 +124,7 @@ void add_file_commands(CLI::App& app, std::function<int()>& chosen) {
                       "The clients' files, or folders of them; their metadata says which client, "
                       "round and capacity, as cut writes it.");
   command->add_option("--clients", o->clients,
-                      "Instead: a CSV list with the columns client, capacity, file, and if need be "
+                      "Instead: a list in CSV or JSON with client, capacity, file, and if need be "
                       "round, weight, seed.");
   add_key(command, *o);
   command->get_option("--round")->each([o](const std::string&) { o->one_round = true; });

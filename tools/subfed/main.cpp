@@ -21,12 +21,18 @@
 namespace tool {
 namespace {
 
-void add_describe(CLI::App& app, describe_options& o, std::vector<std::string>& extents) {
-  CLI::App* const command = app.add_subcommand("describe",
-                                               "Derives from a network's ONNX file which nodes of "
-                                               "its tensors are cut together, and says what "
-                                               "is not cut, and why.");
-  command->add_option("file", o.file, "The ONNX file.")->required();
+void add_describe(CLI::App& app, describe_options& o, std::vector<std::string>& extents,
+                  std::vector<std::string>& copies) {
+  CLI::App* const command =
+      app.add_subcommand("describe",
+                         "Derives from a network's ONNX file which nodes of its tensors are cut "
+                         "together, and says what is not cut, and why. Without an ONNX file, from "
+                         "checkpoints of the network in two or more widths.");
+  command
+      ->add_option("files", o.files,
+                   "An ONNX file; or checkpoints of one network in several widths, the server's "
+                   "first; or a model file, to print or draw it.")
+      ->required();
   add_choice<emitted>(
       command, "--emit", o.emit,
       {{"text", emitted::text},
@@ -45,6 +51,9 @@ void add_describe(CLI::App& app, describe_options& o, std::vector<std::string>& 
   command->add_option("--extent", extents,
                       "An extent that the file leaves open: batch=1, or x[2]=224 for an axis "
                       "without a name. May be given several times.");
+  command->add_option("--copies", copies,
+                      "For checkpoints: a dimension that has its nodes several times, as "
+                      "lstm.weight_ih:0:4 for the four gates. May be given several times.");
   command->add_option("--check", o.check,
                       "A model file that is compared with the network instead; the status is 2 "
                       "where it is wrong.");
@@ -62,6 +71,24 @@ void read_extents(describe_options& o, const std::vector<std::string>& extents) 
       throw common::failure("--extent: \"" + text + "\" is not of the form batch=1.");
     }
     o.open_extents.emplace_back(text.substr(0, at), *extent);
+  }
+}
+
+/// "lstm.weight_ih:0:4"
+void read_copies(describe_options& o, const std::vector<std::string>& copies) {
+  for (const std::string& text : copies) {
+    const std::size_t last = text.rfind(':');
+    const std::size_t first =
+        last == std::string::npos || last == 0 ? last : text.rfind(':', last - 1);
+    if (first != std::string::npos && first != last) {
+      const auto dimension = common::number<std::size_t>(text.substr(first + 1, last - first - 1));
+      const auto times = common::number<std::int64_t>(text.substr(last + 1));
+      if (dimension && times && *times > 0) {
+        o.copies.push_back({text.substr(0, first), *dimension, *times});
+        continue;
+      }
+    }
+    throw common::failure("--copies: \"" + text + "\" is not of the form tensor:dimension:times.");
   }
 }
 
@@ -85,8 +112,8 @@ int run(int argc, const char* const* argv) {
                                         std::to_string(SUBFED_VERSION_PATCH));
   describe_options describing;
   describing.name = "describe_network";
-  std::vector<std::string> extents;
-  add_describe(app, describing, extents);
+  std::vector<std::string> extents, copies;
+  add_describe(app, describing, extents, copies);
   std::function<int()> chosen;
   add_file_commands(app, chosen);
   try {
@@ -98,6 +125,7 @@ int run(int argc, const char* const* argv) {
   }
   if (chosen) return chosen();
   read_extents(describing, extents);
+  read_copies(describing, copies);
   return describe(describing);
 }
 

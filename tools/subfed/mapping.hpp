@@ -8,17 +8,21 @@
 #include <filesystem>
 #include <span>
 #include <utility>
+#include <vector>
 
 namespace tool {
 
-/// A file that is only read. It must not get shorter while it is mapped.
+/// A file that is only read. It must not get shorter while it is mapped. Of a .npz file it is the
+/// safetensors file of the same tensors, in memory.
 class mapped_file {
  public:
   /// Throws  failure that names the file and the reason when it cannot be read.
   explicit mapped_file(std::filesystem::path path);
   ~mapped_file();
   mapped_file(mapped_file&& from) noexcept
-      : path_(std::move(from.path_)), bytes_(std::exchange(from.bytes_, {})) {}
+      : path_(std::move(from.path_)),
+        in_memory_(std::move(from.in_memory_)),
+        bytes_(std::exchange(from.bytes_, {})) {}
   mapped_file& operator=(mapped_file&&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
@@ -26,10 +30,12 @@ class mapped_file {
 
  private:
   std::filesystem::path path_;
+  std::vector<std::byte> in_memory_;  // of a .npz file
   std::span<std::byte> bytes_;
 };
 
-/// A file of a known size that appears, complete, with finish().
+/// A safetensors file of a known size that appears, complete, with finish(). A path that ends in .npz
+/// gets the .npz file of its tensors instead; until then they are in memory.
 class mapped_output {
  public:
   /// Reserves the space on the disk.
@@ -45,6 +51,7 @@ class mapped_output {
 
  private:
   common::unfinished_file file_;
+  std::vector<std::byte> in_memory_;  // of a .npz file
   std::span<std::byte> bytes_;
 };
 

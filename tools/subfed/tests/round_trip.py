@@ -3,6 +3,7 @@
 """round_trip.py PROGRAM [--big BYTES]: a whole round with files between the program and numpy, and what
 can go wrong. Everything is recomputed here from the definitions. --big: also averages a model of that
 many bytes and watches the program's own memory."""
+import io
 import json
 import os
 import random
@@ -255,6 +256,107 @@ cost = json.loads(run("cost", "--model", model, "--capacity", "1", "1/2", "--jso
 assert cost[0]["share"] == 1 and 0 < cost[1]["share"] < 1
 described_file = json.loads(run("info", "--json", index))[0]
 assert {t["name"] for t in described_file["tensors"]} == set(server)
+
+# --- the same round with NumPy's .npz files and a list in JSON ---------------------------------------
+rows = [{"client": c, "capacity": k, "weight": w} for c, (k, w) in enumerate(zip(capacities, weights))]
+json_list = folder / "clients.json"
+json_list.write_text(json.dumps(rows))
+arrays = {n: a for n, (t, a) in server.items() if n != "scale"}
+numpy_server = folder / "server.npz"
+arrays["qkv.weight"] = np.asfortranarray(arrays["qkv.weight"])
+np.savez(numpy_server, **arrays)
+done = subprocess.run([program, "info", numpy_server], capture_output=True, text=True)
+if "built without libzip" in done.stderr:
+    print("skipped: .npz files: the program was built without libzip")
+else:
+    run("check", "--model", model, numpy_server, says="nothing wrong")
+    run("cut", "--model", model, "--server", numpy_server, "--clients", json_list, "--round", round_number,
+        "--out", folder / "cut-npz")
+    numpy_updates = folder / "updates-npz"
+    numpy_updates.mkdir()
+    for c, capacity in enumerate(capacities):
+        with np.load(folder / "cut-npz" / f"client-{c}.npz") as found:
+            assert set(found.files) == set(arrays) - {"personal"}
+            for name in found.files:
+                assert np.array_equal(found[name], server[name][1][chosen(name, capacity)]), name
+        changed = {n: a for n, (t, a) in sent[c].items()}
+        (np.savez_compressed if c % 2 else np.savez)(numpy_updates / f"{c}.npz", **changed)
+    listed_npz = folder / "listed.json"
+    listed_npz.write_text(json.dumps([{**row, "file": f"updates-npz/{c}.npz", "round": 7}
+                                      for c, row in enumerate(rows)]))
+    numpy_new = folder / "new.npz"
+    run("average", "--model", model, "--server", numpy_server, "--out", numpy_new, "--clients", listed_npz)
+    with np.load(numpy_new) as found:
+        assert set(found.files) == set(arrays)
+        for name in found.files:
+            assert found[name].dtype == server[name][1].dtype and found[name].shape == server[name][1].shape
+            assert found[name].tobytes() == averaged(name).tobytes(), name
+    again_npz = folder / "again.npz"
+    run("average", "--model", model, "--server", numpy_server, "--out", again_npz, "--clients", listed_npz)
+    assert again_npz.read_bytes() == numpy_new.read_bytes()
+    run("diff", numpy_new, again_npz, says="no difference")
+    # Metadata survives in the archive's comment: what cut wrote is averaged without a list.
+    run("average", "--model", model, "--server", numpy_server, "--out", again_npz, folder / "cut-npz",
+        says="10 updates")
+    # Of different formats.
+    run("average", "--model", model, "--server", numpy_server, "--out", folder / "mixed.npz", updates)
+    assert (folder / "mixed.npz").read_bytes() == numpy_new.read_bytes()
+    # Damaged and hostile ones.
+    good = (numpy_updates / "0.npz").read_bytes()
+    odd_npz = folder / "updates-npz" / "0.npz"
+
+    def npz_refused(data, says):
+        odd_npz.write_bytes(data)
+        run("average", "--model", model, "--server", numpy_server, "--out", numpy_new, "--clients",
+            listed_npz, status=1, says=says)
+        assert not list(folder.glob("*.unfinished"))
+
+    flipped = bytearray(good)
+    flipped[400] ^= 1
+    npz_refused(bytes(flipped), "CRC error")
+    npz_refused(good[:-30], "no .npz file")
+    npz_refused(b"", "no .npz file")
+    npz_refused(good[:4] + b"\0" * 100, "no .npz file")
+    claims = bytearray(good)
+    at = good.index(b"PK\x01\x02")
+    claims[at + 20:at + 28] = struct.pack("<II", 0xF0000000, 0xF0000000)  # sizes of the first entry
+    npz_refused(bytes(claims), "")
+    objects = io.BytesIO()
+    np.savez(objects, x=np.array([{}], dtype=object))
+    npz_refused(objects.getvalue(), "Python objects")
+    odd_npz.write_bytes(good)
+    for row, says in (({"client": 0}, 'the column "capacity" is missing'),
+                      ({"client": 0, "capacity": "2"}, "row 1"), ("x", "it is no object"),
+                      ({"client": 0, "capacity": 1, "colour": 3}, 'no column "colour"')):
+        json_list.write_text(json.dumps([row]))
+        run("cut", "--model", model, "--server", one, "--clients", json_list, "--out", folder / "no",
+            status=1, says=says)
+    json_list.write_text('{"client": 0}')
+    run("cut", "--model", model, "--server", one, "--clients", json_list, "--out", folder / "no",
+        status=1, says="no JSON array")
+
+# --- a description from checkpoints of two widths, and from a model file -----------------------------
+widths = []
+for width in (8, 4):
+    widths.append(folder / f"width-{width}.safetensors")
+    write(widths[-1], {"fc1.weight": ("F32", np.zeros((width, 3), np.float32)),
+                       "lstm.weight": ("F32", np.zeros((4 * width, width), np.float32)),
+                       "fc2.weight": ("F32", np.zeros((2, width), np.float32)),
+                       "steps": ("I64", np.zeros((), np.int64))}, None,
+          ["steps", "fc1.weight", "lstm.weight", "fc2.weight"])
+text = run("describe", *widths, says="doubts")
+assert "could be copies" in text, text
+found = json.loads(run("describe", *widths, "--emit", "json", "--copies", "lstm.weight:0:4"))
+assert found["groups"] == [{"name": "width", "extent": 8}] or found["groups"][0]["extent"] == 8, found
+described_tensors = {t["name"]: t for t in found["tensors"]}
+assert described_tensors["lstm.weight"]["dimensions"][0][0]["repeat"] == 4
+assert described_tensors["fc2.weight"]["dimensions"][0] == [{"whole": 2}]
+assert described_tensors["steps"]["role"] == "counter"
+run("describe", widths[0], status=1, says="expected two or more")
+run("describe", *widths, "--copies", "nothing:0:4", status=1, says="nothing")
+run("describe", *widths, "--copies", "lstm.weight", status=1, says="tensor:dimension:times")
+run("describe", model, says="qkv.weight")
+assert run("describe", model, "--emit", "dot").startswith(("graph", "digraph"))
 
 # --- a client in PyTorch ---------------------------------------------------------------------------
 client = Path(__file__).resolve().parents[3] / "examples" / "update_torch.py"
