@@ -43,3 +43,12 @@ TEST_CASE("groups of no tensor, of one tensor, and that nobody reads") {
                       "tensor; outputs are cut::never, and a reader is bound to it"});
   CHECK(found[3].group == unused_classes);
 }
+
+TEST_CASE("queries and keys, which no tensor reads, are no doubt") {
+  subfed::model net;
+  const auto heads = net.group("heads", 8);
+  net.tensor("q_proj.weight", {heads.block(4), 32});
+  CHECK(find_doubts(net).size() == 1);
+  net.tensor("k_proj.weight", {heads.block(4), 32});
+  CHECK(find_doubts(net).empty());
+}

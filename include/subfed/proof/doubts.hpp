@@ -13,9 +13,11 @@
 namespace subfed::inline v0 {
 
 enum class doubt_kind {
-  no_tensor,     ///< a group that no tensor uses
-  one_tensor,    ///< a group that one tensor uses: what reads or writes its nodes is not described
-  nobody_reads,  ///< only first dimensions: outputs that a scheme would cut, or a reader left whole
+  no_tensor,   ///< a group that no tensor uses
+  one_tensor,  ///< a group that one tensor uses: what reads or writes its nodes is not described
+  /// First dimensions of one matrix alone: outputs that a scheme would cut, or a reader left whole. Of
+  /// several matrices they may be multiplied with each other, as queries and keys are.
+  nobody_reads,
 };
 
 struct doubt {
@@ -44,7 +46,9 @@ inline std::vector<doubt> find_doubts(const model& net) {
     if (info.cut == cut::never) continue;
     bool one = true;
     bool read = false;
+    int matrices = 0;
     for (const binding& use : uses) {
+      matrices += net[use.tensor].dimensions.size() > 1 ? 1 : 0;
       one = one && use.tensor == uses[0].tensor;
       read = read || use.dimension > 0;
     }
@@ -54,7 +58,7 @@ inline std::vector<doubt> find_doubts(const model& net) {
       out.push_back({doubt_kind::one_tensor, group,
                      start + "is of one tensor only, " + tied[g] +
                          "; what else writes or reads its nodes is to be cut with it"});
-    } else if (!read) {
+    } else if (!read && matrices < 2) {
       out.push_back(
           {doubt_kind::nobody_reads, group,
            start + "is written by " + tied[g] +

@@ -191,6 +191,22 @@ class BiGru(nn.Module):
         return self.decoder(self.gru(self.encoder(x))[0].mean(1))
 
 
+def rotary(x):
+    half = x.size(-1) // 2
+    turned = torch.cat([-x[..., half:], x[..., :half]], -1)
+    angle = torch.arange(x.size(-2), dtype=x.dtype)[:, None] * torch.ones(1, 1, dtype=x.dtype)
+    return x * angle.cos() + turned * angle.sin()
+
+
+class RmsNorm(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+
+    def forward(self, x):
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * self.weight
+
+
 class RotaryGroupedQuery(nn.Module):
     """Attention of today's language models: rotary positions, fewer key-value heads, gated layers,
     RMS norms, the embedding's weight again at the end."""
@@ -199,8 +215,7 @@ class RotaryGroupedQuery(nn.Module):
         super().__init__()
         self.heads, self.key_heads, self.head_width = heads, key_heads, head_width
         self.embedding = nn.Embedding(50, width)
-        self.norm1 = nn.Parameter(torch.ones(width))
-        self.norm2 = nn.Parameter(torch.ones(width))
+        self.norm1, self.norm2 = RmsNorm(width), RmsNorm(width)
         self.q_proj = nn.Linear(width, heads * head_width, bias=False)
         self.k_proj = nn.Linear(width, key_heads * head_width, bias=False)
         self.v_proj = nn.Linear(width, key_heads * head_width, bias=False)
@@ -209,25 +224,16 @@ class RotaryGroupedQuery(nn.Module):
         self.up_proj = nn.Linear(width, hidden, bias=False)
         self.down_proj = nn.Linear(hidden, width, bias=False)
 
-    def rms(self, x, weight):
-        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * weight
-
-    def rotary(self, x):
-        half = x.size(-1) // 2
-        turned = torch.cat([-x[..., half:], x[..., :half]], -1)
-        angle = torch.arange(x.size(-2), dtype=x.dtype)[:, None] * torch.ones(1, 1, dtype=x.dtype)
-        return x * angle.cos() + turned * angle.sin()
-
     def forward(self, words):
         x = self.embedding(words)
-        a = self.rms(x, self.norm1)
+        a = self.norm1(x)
         n, steps = words.shape
 
         def split(y, heads):
             return y.view(n, steps, heads, -1).transpose(1, 2)
 
-        q = self.rotary(split(self.q_proj(a), self.heads))
-        k = self.rotary(split(self.k_proj(a), self.key_heads))
+        q = rotary(split(self.q_proj(a), self.heads))
+        k = rotary(split(self.k_proj(a), self.key_heads))
         v = split(self.v_proj(a), self.key_heads)
         times = self.heads // self.key_heads
         k, v = (
@@ -236,9 +242,61 @@ class RotaryGroupedQuery(nn.Module):
         )
         shares = (q @ k.transpose(-1, -2) / math.sqrt(self.head_width)).softmax(-1)
         x = x + self.o_proj((shares @ v).transpose(1, 2).reshape(n, steps, -1))
-        a = self.rms(x, self.norm2)
+        a = self.norm2(x)
         x = x + self.down_proj(nn.functional.silu(self.gate_proj(a)) * self.up_proj(a))
         return nn.functional.linear(x, self.embedding.weight)
+
+
+class LanguageModel(nn.Module):
+    """Layers as RotaryGroupedQuery, with the names that language models' checkpoints have."""
+
+    class Layer(nn.Module):
+        def __init__(self, width, heads, key_heads, hidden):
+            super().__init__()
+            self.heads, self.key_heads, self.head_width = heads, key_heads, width // heads
+            self.self_attn = nn.ModuleDict({
+                "q_proj": nn.Linear(width, width, bias=False),
+                "k_proj": nn.Linear(width, key_heads * self.head_width, bias=False),
+                "v_proj": nn.Linear(width, key_heads * self.head_width, bias=False),
+                "o_proj": nn.Linear(width, width, bias=False)})
+            self.mlp = nn.ModuleDict({
+                "gate_proj": nn.Linear(width, hidden, bias=False),
+                "up_proj": nn.Linear(width, hidden, bias=False),
+                "down_proj": nn.Linear(hidden, width, bias=False)})
+            self.input_layernorm = RmsNorm(width)
+            self.post_attention_layernorm = RmsNorm(width)
+
+        def forward(self, x):
+            n, steps, _ = x.shape
+            a = self.input_layernorm(x)
+
+            def split(name, heads):
+                return self.self_attn[name](a).view(n, steps, heads, -1).transpose(1, 2)
+
+            q, k = rotary(split("q_proj", self.heads)), rotary(split("k_proj", self.key_heads))
+            v = split("v_proj", self.key_heads)
+            times = self.heads // self.key_heads
+            k, v = (y[:, :, None].expand(-1, -1, times, -1, -1).reshape(n, self.heads, steps, -1)
+                    for y in (k, v))
+            shares = (q @ k.transpose(-1, -2) / math.sqrt(self.head_width)).softmax(-1)
+            x = x + self.self_attn["o_proj"]((shares @ v).transpose(1, 2).reshape(n, steps, -1))
+            a = self.post_attention_layernorm(x)
+            gated = nn.functional.silu(self.mlp["gate_proj"](a)) * self.mlp["up_proj"](a)
+            return x + self.mlp["down_proj"](gated)
+
+    def __init__(self, width=128, heads=8, key_heads=4, hidden=352, layers=3, words=1000):
+        super().__init__()
+        self.model = nn.ModuleDict({
+            "embed_tokens": nn.Embedding(words, width),
+            "layers": nn.ModuleList(self.Layer(width, heads, key_heads, hidden) for _ in range(layers)),
+            "norm": RmsNorm(width)})
+        self.lm_head = nn.Linear(width, words, bias=False)
+
+    def forward(self, words):
+        x = self.model["embed_tokens"](words)
+        for layer in self.model["layers"]:
+            x = layer(x)
+        return self.lm_head(self.model["norm"](x))
 
 
 class Turned(nn.Module):
@@ -446,6 +504,7 @@ NETWORKS = {
     "unet": (UNet, lambda: image(16), True),
     "bi_gru": (BiGru, lambda: words(30), True),
     "rotary": (RotaryGroupedQuery, lambda: words(50), True),
+    "language_model": (LanguageModel, lambda: words(1000), False),
     "gpt2": (Gpt2, lambda: words(50), True),
     "padded_shortcut": (PaddedShortcut, lambda: image(16), True),
     "grouped_squeeze": (GroupedSqueeze, lambda: image(8), True),
