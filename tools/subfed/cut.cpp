@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <common/failure.hpp>
 #include <cstring>
+#include <future>
+#include <memory>
 #include <subfed/scatter.hpp>
 #include <subfed/slice.hpp>
 #include <type_traits>
@@ -60,6 +62,69 @@ planned_file plan_client(const subfed::submodel& sub, const checkpoint& server,
   return planned;
 }
 
+/// Some first indices of a tensor of a client; `begin` in bytes of the client's tensor.
+struct piece {
+  std::size_t tensor;
+  std::int64_t first, last;
+  std::size_t begin;
+};
+
+/// A client's tensors in pieces that stay in a cache, except of rows that are larger themselves.
+std::vector<piece> pieces_of(const subfed::submodel& sub,
+                             const subfed::tensor_views<const void>& globals) {
+  constexpr std::int64_t most = std::int64_t{1} << 19;
+  std::vector<piece> out;
+  const auto& infos = sub.parent().tensors();
+  for (std::size_t t = 0; t < infos.size(); ++t) {
+    if (infos[t].role == subfed::role::local) continue;
+    const auto extents = sub.extents(subfed::tensor_id(t));
+    const std::int64_t rows = extents.empty() ? 1 : extents[0];
+    std::int64_t row = globals[t].format().bits / 8;
+    for (std::size_t r = 1; r < extents.size(); ++r) row *= extents[r];
+    const std::int64_t step = (std::max)(std::int64_t{1}, most / (std::max)(std::int64_t{1}, row));
+    for (std::int64_t first = 0; first < rows; first += step) {
+      out.push_back({t, first, (std::min)(rows, first + step),
+                     static_cast<std::size_t>(first) * static_cast<std::size_t>(row)});
+    }
+  }
+  return out;
+}
+
+/// A selection's local indices `first` to `last` - 1 in the first dimension.
+subfed::selection rows_of(const subfed::selection& all, std::int64_t first, std::int64_t last) {
+  std::vector<subfed::selected_dimension> dimensions;
+  for (int r = 0; r < all.rank(); ++r) dimensions.push_back(all.dimension(r));
+  std::vector<subfed::run> runs;
+  for (const subfed::run& r : dimensions[0].runs) {
+    const std::int64_t begin = (std::max)(first, r.position);
+    const std::int64_t end = (std::min)(last, r.position + r.length);
+    if (begin < end) runs.push_back({begin - first, r.first + (begin - r.position), end - begin});
+  }
+  dimensions[0] = subfed::selected_dimension(dimensions[0].global_extent, last - first, runs);
+  return subfed::selection(std::move(dimensions));
+}
+
+/// A piece's elements, in a buffer of this thread.
+std::span<const std::byte> sliced(const subfed::submodel& sub,
+                                  const subfed::tensor_views<const void>& globals, const piece& p) {
+  static thread_local std::vector<std::max_align_t> buffer;
+  const subfed::tensor_id tensor(p.tensor);
+  auto extents = sub.extents(tensor);
+  if (!extents.empty()) extents[0] = p.last - p.first;
+  std::size_t bytes = static_cast<std::size_t>(globals[p.tensor].format().bits) / 8;
+  for (const std::int64_t extent : extents) bytes *= static_cast<std::size_t>(extent);
+  buffer.resize((std::max)(buffer.size(), bytes / sizeof(std::max_align_t) + 1));
+  globals[p.tensor].visit([&]<class E>(const subfed::tensor_view<const E>& global) {
+    const subfed::tensor_view<E> local(reinterpret_cast<E*>(buffer.data()), extents);
+    if (extents.empty()) {
+      subfed::slice<E>(global, sub[tensor], local);
+    } else {
+      subfed::slice<E>(global, rows_of(sub[tensor], p.first, p.last), local);
+    }
+  });
+  return std::as_bytes(std::span(buffer)).first(bytes);
+}
+
 }  // namespace
 
 int cut(const file_options& options) {
@@ -100,31 +165,26 @@ int cut(const file_options& options) {
   common::prepare_folder(options.out);
 
   progress line(bytes);
+  std::future<void> finishing;  // a file goes to the disk while the next one is cut
   for (std::size_t c = 0; c < clients.size(); ++c) {
-    mapped_output file(file_of(clients[c]), plans[c].bytes);
-    std::byte* const to = file.bytes().data();
-    std::memcpy(to, plans[c].header.data(), plans[c].header.size());
-    std::vector<std::size_t> chosen;
-    for (std::size_t t = 0; t < net.tensors().size(); ++t) {
-      if (net.tensors()[t].role != subfed::role::local) chosen.push_back(t);
-    }
+    auto file = std::make_unique<output_file>(file_of(clients[c]), plans[c].bytes);
+    file->write(0, std::as_bytes(std::span(plans[c].header)));
+    const std::vector<piece> pieces = pieces_of(subs[c], globals);
     shown_executor(line, fmt::format("client {}", clients[c].key.client),
                    static_cast<double>(plans[c].bytes), options.threads)
-        .parallel_for(static_cast<std::int64_t>(chosen.size()), [&](std::int64_t i) {
-          const std::size_t t = chosen[static_cast<std::size_t>(i)];
-          globals[t].visit([&]<class E>(const subfed::tensor_view<const E>& global) {
-            const subfed::tensor_view<E> local(reinterpret_cast<E*>(to + plans[c].offsets[t]),
-                                               subs[c].extents(subfed::tensor_id(t)));
-            subfed::slice<E>(global, subs[c][subfed::tensor_id(t)], local);
-          });
+        .parallel_for(static_cast<std::int64_t>(pieces.size()), [&](std::int64_t i) {
+          const piece& p = pieces[static_cast<std::size_t>(i)];
+          file->write(plans[c].offsets[p.tensor] + p.begin, sliced(subs[c], globals, p));
         });
     for (std::size_t o = 0; o < opaque.size(); ++o) {
       const subfed::byte_tensor& tensor = server.at(opaque[o]).tensor;
-      std::memcpy(to + plans[c].offsets[net.tensors().size() + o], tensor.data(),
-                  static_cast<std::size_t>(tensor.size_bytes()));
+      file->write(plans[c].offsets[net.tensors().size() + o],
+                  {tensor.data(), static_cast<std::size_t>(tensor.size_bytes())});
     }
-    file.finish();
+    if (finishing.valid()) finishing.get();
+    finishing = std::async(std::launch::async, [f = std::move(file)] { f->finish(); });
   }
+  finishing.get();
   fmt::print("wrote {} files, {}, to {}\n", clients.size(), bytes_text(bytes), options.out);
   return 0;
 }

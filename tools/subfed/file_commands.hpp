@@ -80,7 +80,7 @@ class checkpoint_copy {
  private:
   const checkpoint& from_;
   std::filesystem::path to_;
-  std::vector<std::unique_ptr<mapped_output>> parts_;
+  std::vector<std::unique_ptr<output_file>> parts_;
   struct range {
     std::size_t part, begin, end;
   };

@@ -119,7 +119,7 @@ checkpoint_copy::checkpoint_copy(const checkpoint& from, const std::filesystem::
   common::remove_unfinished(folder);  // of runs that were killed
   for (const checkpoint_part& part : from.parts()) {
     const auto path = from.has_index() ? folder / part.file.path().filename() : to;
-    parts_.push_back(std::make_unique<mapped_output>(path, part.file.bytes().size()));
+    parts_.push_back(std::make_unique<output_file>(path, part.file.bytes().size()));
   }
   // Tensors are in the order of their bytes, part by part; a header is before the first.
   for (std::size_t p = 0; p < parts_.size(); ++p) {

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <common/failure.hpp>
 #include <cstdint>
@@ -52,10 +53,10 @@ mapped_file::~mapped_file() {
   if (in_memory_.empty()) unmap(bytes_);
 }
 
-mapped_output::mapped_output(const std::filesystem::path& path, std::size_t size) : file_(path) {
+output_file::output_file(const std::filesystem::path& path, std::size_t size)
+    : file_(path), size_(size) {
   if (is_npz(path)) {
     in_memory_.resize(size);
-    bytes_ = in_memory_;
     return;
   }
   const auto length = static_cast<off_t>(size);
@@ -65,20 +66,38 @@ mapped_output::mapped_output(const std::filesystem::path& path, std::size_t size
     reason = ::ftruncate(file_.number(), length) == 0 ? 0 : errno;
   }
   if (reason != 0) throw common::detail::cannot("written", path, reason);
-  bytes_ = mapped(file_.number(), size, PROT_READ | PROT_WRITE, path, "written");
 }
-mapped_output::~mapped_output() {
-  if (in_memory_.empty()) unmap(bytes_);
+output_file::~output_file() { unmap(mapped_); }
+
+std::span<std::byte> output_file::bytes() {
+  if (!in_memory_.empty()) return in_memory_;
+  if (mapped_.empty()) {
+    mapped_ = mapped(file_.number(), size_, PROT_READ | PROT_WRITE, file_.path(), "written");
+  }
+  return mapped_;
 }
 
-void mapped_output::finish() {
+void output_file::write(std::size_t offset, std::span<const std::byte> from) {
   if (!in_memory_.empty()) {
-    if (!common::detail::write_all(file_.number(), npz_bytes(in_memory_, file_.path()))) {
-      throw common::detail::cannot("written", file_.path(), errno);
-    }
-  } else if (!bytes_.empty() && ::msync(bytes_.data(), bytes_.size(), MS_SYNC) != 0) {
-    throw common::detail::cannot("written", file_.path(), errno);
+    std::copy(from.begin(), from.end(), in_memory_.begin() + static_cast<std::ptrdiff_t>(offset));
+    return;
   }
+  while (!from.empty()) {
+    const ssize_t done =
+        ::pwrite(file_.number(), from.data(), from.size(), static_cast<off_t>(offset));
+    if (done < 0 && errno == EINTR) continue;
+    if (done < 0) throw common::detail::cannot("written", file_.path(), errno);
+    offset += static_cast<std::size_t>(done);
+    from = from.subspan(static_cast<std::size_t>(done));
+  }
+}
+
+void output_file::finish() {
+  const bool written =
+      in_memory_.empty()
+          ? mapped_.empty() || ::msync(mapped_.data(), mapped_.size(), MS_SYNC) == 0
+          : common::detail::write_all(file_.number(), npz_bytes(in_memory_, file_.path()));
+  if (!written) throw common::detail::cannot("written", file_.path(), errno);
   file_.finish();
 }
 

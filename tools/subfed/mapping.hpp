@@ -36,23 +36,27 @@ class mapped_file {
 
 /// A safetensors file of a known size that appears, complete, with finish(). A path that ends in .npz
 /// gets the .npz file of its tensors instead; until then they are in memory.
-class mapped_output {
+class output_file {
  public:
   /// Reserves the space on the disk.
   ///
   /// Throws  failure that names the file and the reason when it cannot be written.
-  mapped_output(const std::filesystem::path& path, std::size_t size);
-  ~mapped_output();
-  mapped_output(const mapped_output&) = delete;
-  mapped_output& operator=(const mapped_output&) = delete;
+  output_file(const std::filesystem::path& path, std::size_t size);
+  ~output_file();
+  output_file(const output_file&) = delete;
+  output_file& operator=(const output_file&) = delete;
 
-  std::span<std::byte> bytes() { return bytes_; }
+  /// All bytes as memory, for what is not written in order.
+  std::span<std::byte> bytes();
+  /// Writes some of them, without mapping any: new pages cost less so. From several threads at once.
+  void write(std::size_t offset, std::span<const std::byte> from);
   void finish();
 
  private:
   common::unfinished_file file_;
-  std::vector<std::byte> in_memory_;  // of a .npz file
-  std::span<std::byte> bytes_;
+  std::size_t size_;
+  std::vector<std::byte> in_memory_;
+  std::span<std::byte> mapped_;
 };
 
 }  // namespace tool
