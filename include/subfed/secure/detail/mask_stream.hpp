@@ -39,8 +39,8 @@ class mask_stream {
   static constexpr std::uint64_t capacity = 1024;  ///< words of a window: 8 KiB
 
   void run(std::uint64_t first, std::uint64_t* to, std::int64_t to_stride, std::uint64_t length) {
-    while (length != 0) {
-      if (first - begin_ >= size_) move_to(first, length);
+    for (bool inside = false; length != 0; inside = true) {
+      if (first - begin_ >= size_) move_to(first, length, inside);
       const std::uint64_t* const words = window_.data() + (first - begin_);
       const std::uint64_t here = (std::min)(length, size_ - (first - begin_));
       const auto count = static_cast<std::int64_t>(here);
@@ -56,11 +56,11 @@ class mask_stream {
   }
 
   /// A window that begins with the block of `first`. It is as long as this run, or twice as long as
-  /// the last one when that ended shortly before: then more short runs will follow.
-  void move_to(std::uint64_t first, std::uint64_t length) {
+  /// the last one where the run begins shortly behind that: then more short runs will follow.
+  void move_to(std::uint64_t first, std::uint64_t length, bool inside) {
     const std::uint64_t end = begin_ + size_;
     const std::uint64_t begin = first / block * block;
-    const bool goes_on = size_ != 0 && begin >= end && begin - end <= 2 * block;
+    const bool goes_on = !inside && size_ != 0 && begin >= end && begin - end <= 2 * block;
     std::uint64_t size = first - begin + (std::min)(length, capacity);
     if (goes_on) size = (std::max)(size, 2 * size_);
     size = (std::min)((size + block - 1) / block * block, capacity);
