@@ -130,7 +130,7 @@ TEST_CASE("a frame of another kind, or longer than can be, is refused before mem
     });
     connection from = door.accept();
     other.join();
-    return failure_of([&] { CHECK(from.receive(kind, most).size() == 100); });
+    return failure_of([&] { from.receive(kind, most); });
   };
   CHECK(answer(frame::upload, 100) == "nothing failed");
   CHECK(answer(frame::upload, 99) == "a message of 100 bytes, expected at most 99");
