@@ -111,16 +111,21 @@ bytes share_label(const hash& keys, std::uint64_t from, std::uint64_t to) {
 }
 
 bytes bytes_of(std::span<const std::uint64_t> words) {
-  byte_writer out;
-  for (const std::uint64_t w : words) out.number(w);
-  return out.take();
+  bytes out(8 * words.size());
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    for (std::size_t b = 0; b < 8; ++b) {
+      out[8 * i + b] = static_cast<std::uint8_t>(words[i] >> (8 * b) & 0xFF);
+    }
+  }
+  return out;
 }
 
 std::vector<std::uint64_t> words_of(std::span<const std::uint8_t> from) {
   if (from.size() % 8 != 0) throw failure("an upload is no sequence of words");
-  byte_reader in(from);
-  std::vector<std::uint64_t> out(from.size() / 8);
-  for (std::uint64_t& w : out) w = in.number();
+  std::vector<std::uint64_t> out(from.size() / 8, 0);
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    for (std::size_t b = 0; b < 8; ++b) out[i] |= std::uint64_t{from[8 * i + b]} << (8 * b);
+  }
   return out;
 }
 
