@@ -238,8 +238,9 @@ int run(std::int64_t width) {
       ++wrong;
       verdict += ", and " + std::to_string(bad) + " clients ended with an error";
     }
-    lines.push_back(name + std::string(28 - (std::min)(name.size(), std::size_t{27}), ' ') +
-                    verdict);
+    lines.push_back(name);
+    lines.back().resize(28, ' ');
+    lines.back() += verdict;
     ++round;
   }
   std::printf("\n");

@@ -273,6 +273,61 @@ TEST_CASE("private rows: the bits of an average to which each client adds its la
   CHECK(compared > 25);
 }
 
+TEST_CASE(
+    "rows that few have data of are found by a round of their own, and then left out by all") {
+  subfed::model counted;
+  const auto rows = counted.group("classes", 4, subfed::cut::never);
+  counted.tensor("has", {rows});
+  const std::vector<std::vector<std::int64_t>> labels{{0, 1}, {0}, {0, 1}, {1, 2}, {0, 2}};
+  std::vector<secure_participant> all;
+  for (std::uint64_t c = 0; c < 5; ++c) {
+    all.push_back({submodel(counted, {index_set::full(4)}, {.client = c})});
+  }
+  const secure_round first(all, {.average = {.sums = fixed_point{.clients = 5}}, .threshold = 3});
+  masked_sum sum(first);
+  for (std::uint64_t c = 0; c < 5; ++c) {
+    float has[4] = {};
+    for (const std::int64_t l : labels[c]) has[l] = 1;
+    sum.add(c, masked_update<float>(first, c, {tensor_view<const float>(has, {4})},
+                                    secrets_of(first, c), chacha20{}));
+  }
+  support::remove_masks(sum, sum.close());
+  float share[4] = {};  // of the five clients
+  sum.open<float>().finish({tensor_view<float>(share, {4})});
+  std::vector<std::int64_t> open;
+  for (std::int64_t row = 0; row < 4; ++row) {
+    if (share[row] * 5 > 2.5f) open.push_back(row);
+  }
+  CHECK(open == std::vector<std::int64_t>{0, 1});
+
+  subfed::model net;
+  const auto classes = net.group("classes", 4, subfed::cut::never);
+  net.tensor("fc", {classes, 3});
+  all.clear();
+  for (std::uint64_t c = 0; c < 5; ++c) {
+    const submodel sub(net, {index_set::full(4)}, {.client = c});
+    all.push_back({sub.restricted(classes, index_set(4, open))});
+  }
+  const secure_round second(all, {.average = {.sums = fixed_point{.bound = 4, .clients = 5}},
+                                  .threshold = 3,
+                                  .private_rows = {classes}});
+  masked_sum values(second);
+  const std::vector<float> twos(12, 2);
+  for (std::uint64_t c = 0; c < 5; ++c) {
+    const std::vector<row_labels> own{{classes, index_set(4, labels[c])}};
+    const auto words =
+        masked_update<float>(second, c, {tensor_view<const float>(twos.data(), {4, 3})},
+                             secrets_of(second, c), chacha20{}, own);
+    CHECK(words.size() == 2 * 3 + 2);
+    CHECK(subfed::upload_words(second, c) == words.size());
+    values.add(c, words);
+  }
+  support::remove_masks(values, values.close());
+  std::vector<float> global(12, 7);
+  values.open<float>().finish({tensor_view<float>(global.data(), {4, 3})});
+  CHECK(global == std::vector<float>{2, 2, 2, 2, 2, 2, 7, 7, 7, 7, 7, 7});
+}
+
 TEST_CASE("what does not belong into a sum is refused, and the sum is as before") {
   const nested_clients clients(3);
   const secure_round round = clients.round();

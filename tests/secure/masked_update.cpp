@@ -12,6 +12,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <span>
 #include <string>
@@ -62,6 +63,14 @@ struct masked_setting {
   }
 };
 
+struct golden_word {
+  std::uint64_t client;
+  std::uint64_t word;
+};
+constexpr golden_word golden_uploads[] = {
+#include <golden/secure_uploads.inc>
+};
+
 /// Chi-square of the bytes of words, with 255 degrees of freedom: 255 on average, deviation 22.6.
 double chi_square(std::span<const std::uint64_t> words) {
   std::array<double, 256> counts{};
@@ -94,6 +103,55 @@ std::vector<std::uint64_t> without(std::vector<std::uint64_t> words, const mask_
 }
 
 }  // namespace
+
+TEST_CASE("uploads, golden values") {
+  subfed::model net;
+  const auto g = net.group("g", 4), h = net.group("h", 3), e = net.group("e", 2);
+  net.tensor("w", {h, g});
+  net.tensor("steps", {5}, subfed::role::counter);
+  net.tensor("b", {h});
+  net.tensor("v", {e});
+  const std::vector<std::vector<std::int64_t>> labels{{0}, {0, 2}, {1, 2}, {0, 1, 2}, {}, {2}};
+  std::vector<secure_participant> all;
+  for (std::uint64_t c = 0; c < 6; ++c) {
+    const auto nodes = c < 3 ? index_set::full(4) : index_set(4, {2, 1});
+    all.push_back({submodel(net, {nodes, index_set::full(3), index_set::prefix(2, c < 2 ? 2 : 1)},
+                            {.client = c})});
+  }
+  const secure_round round(all, {.average = {.sums = subfed::fixed_point{.clients = 8}},
+                                 .threshold = 4,
+                                 .private_rows = {h}});
+  const auto filled = [](std::uint64_t with) {
+    mask_key key;
+    key.bytes.fill(static_cast<std::uint8_t>(with));
+    return key;
+  };
+  std::size_t at = 0;
+  for (std::uint64_t c = 0; c < 6; ++c) {
+    std::vector<float> values(20);
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = (static_cast<float>(i) - 7) / 16;
+    const std::int64_t columns = c < 3 ? 4 : 2;
+    const subfed::tensor_views<const float> views{
+        tensor_view<const float>(values.data(), {3, columns}),
+        tensor_view<const float>(values.data(), {5}),
+        tensor_view<const float>(values.data() + 3 * columns, {3}),
+        tensor_view<const float>(values.data() + 3 * columns + 3, {c < 2 ? 2 : 1})};
+    mask_secrets secrets{filled(c + 1), {}};
+    for (std::uint64_t o = 0; o < 6; ++o) {
+      if (o == c) continue;
+      secrets.pairs.push_back({o, filled(100 + 10 * (std::min)(c, o) + (std::max)(c, o))});
+    }
+    const std::vector<row_labels> own{{h, index_set(3, labels[c])}};
+    for (const std::uint64_t word :
+         masked_update<float>(round, c, views, secrets, chacha20{}, own)) {
+      REQUIRE(at < std::size(golden_uploads));
+      CHECK(golden_uploads[at].client == c);
+      CHECK(golden_uploads[at].word == word);
+      ++at;
+    }
+  }
+  CHECK(at == std::size(golden_uploads));
+}
 
 TEST_CASE(
     "an upload is random to whoever lacks one of its keys, and equal terms are all it hides") {
