@@ -211,10 +211,12 @@ TEST_CASE("private rows: the bits of an average to which each client adds its la
     net.tensor("fc1.weight", {hidden, 3});
     net.tensor("fc2.weight", {classes, hidden.block(2)});
     net.tensor("fc2.bias", {classes});
-    secure_options options{.average = {.sums = sums_for_tests}, .private_rows = {classes}};
+    const auto marks = net.group("marks", 3, subfed::cut::never);
+    net.tensor("marks.scale", {marks});
+    secure_options options{.average = {.sums = sums_for_tests}, .private_rows = {classes, marks}};
     struct labelled {
       submodel sub;
-      index_set labels;
+      index_set labels, marks;
       std::vector<std::vector<float>> values;
       std::vector<tensor_view<const float>> views;
       double weight;
@@ -223,19 +225,25 @@ TEST_CASE("private rows: the bits of an average to which each client adds its la
     std::vector<secure_participant> participants;
     for (std::uint64_t c = 0; c < 11; ++c) {
       const std::int64_t width = c == 10 ? 1 : c % 2 == 0 ? 6 : 3;  // 10 has columns of its own
-      const submodel sub(net, {index_set::prefix(6, width), index_set::full(5)}, {.client = c});
+      const submodel sub(net, {index_set::prefix(6, width), index_set::full(5), index_set::full(3)},
+                         {.client = c});
       std::vector<std::int64_t> labels;
       for (std::int64_t l = 0; l < 4; ++l) {
         if (random.one_in(2)) labels.push_back(l);  // nobody has label 4
       }
-      clients.push_back({sub, index_set(5, labels), {}, {}, 1 + static_cast<double>(c % 3)});
-      for (std::size_t t = 0; t < 3; ++t) {
+      clients.push_back({sub,
+                         index_set(5, labels),
+                         index_set(3, {static_cast<std::int64_t>(c) % 3}),
+                         {},
+                         {},
+                         1 + static_cast<double>(c % 3)});
+      for (std::size_t t = 0; t < 4; ++t) {
         const auto shape = sub.extents(subfed::tensor_id(t));
         std::vector<float> values(static_cast<std::size_t>(support::elements_of(shape)));
         for (float& x : values) x = static_cast<float>(masked_value(random));
         clients.back().values.push_back(std::move(values));
       }
-      for (std::size_t t = 0; t < 3; ++t) {
+      for (std::size_t t = 0; t < 4; ++t) {
         clients.back().views.emplace_back(clients.back().values[t].data(),
                                           sub.extents(subfed::tensor_id(t)));
       }
@@ -248,14 +256,15 @@ TEST_CASE("private rows: the bits of an average to which each client adds its la
     for (std::uint64_t c = 0; c < 11; ++c) {
       if (n % 2 == 1 && random.one_in(6)) continue;
       const labelled& own = clients[c];
-      const std::vector<row_labels> labels{{classes, own.labels}};
+      const std::vector<row_labels> labels{{marks, own.marks}, {classes, own.labels}};
       const auto words = masked_update<float>(round, c, tensor_views<const float>(own.views),
                                               secrets_of(round, c), chacha20{}, labels);
       const auto elements = static_cast<std::size_t>(own.sub.size());
       // One word a row; client 10's class is too small, and it sends no rows at all.
-      CHECK(words.size() == (c == 10 ? 3 : elements + 5));
+      CHECK(words.size() == (c == 10 ? 3 : elements + 5 + 3));
       sum.add(c, words);
-      plain.add(own.sub.restricted(classes, c == 10 ? index_set(5, {}) : own.labels),
+      plain.add(own.sub.restricted(classes, c == 10 ? index_set(5, {}) : own.labels)
+                    .restricted(marks, c == 10 ? index_set(3, {}) : own.marks),
                 tensor_views<const float>(own.views), own.weight);
     }
     survivor_list list;

@@ -48,8 +48,9 @@ class opened_sums {
                         static_cast<double>(clients());
     for (std::size_t t = 0; t < plan_.tensors.size(); ++t) {
       if (!plan_.tensors[t].sent) continue;
+      const auto bits = released(t);
       for (std::size_t i = 0; i < elements(t); ++i) {
-        if (!is_released(t, i) || std::fabs(static_cast<double>(sum(t, i))) <= most) continue;
+        if (!is_set(bits, i) || std::fabs(static_cast<double>(sum(t, i))) <= most) continue;
         const auto& info = plan_.net.tensors()[t];
         fail("subfed: secure: the sum of tensor '" + info.name + "' at global element " +
                  index_text(static_cast<std::int64_t>(i), info.extents) + impossible,
@@ -90,14 +91,18 @@ class opened_sums {
   std::int64_t sum(std::size_t t, std::size_t i) const noexcept {
     return static_cast<std::int64_t>(sums_[static_cast<std::size_t>(plan_.tensors[t].first) + i]);
   }
-  bool is_released(std::size_t t, std::size_t i) const {
-    return (plan_.released.words(tensor_id(t))[i / 64] >> (i % 64) & 1) != 0;
+  std::span<const std::uint64_t> released(std::size_t t) const {
+    return plan_.released.words(tensor_id(t));
+  }
+  static bool is_set(std::span<const std::uint64_t> bits, std::size_t i) noexcept {
+    return (bits[i / 64] >> (i % 64) & 1) != 0;
   }
 
   void open_tensor(std::size_t t, const holder_list& holders, tensor_sums& to) const {
+    const auto bits = released(t);
     to.begin_fixed_sums(plan_.net.tensors()[t].extents);
     for (std::size_t i = 0; i < to.fixed_sums.size(); ++i) {
-      if (is_released(t, i)) to.fixed_sums[i] = sum(t, i);
+      if (is_set(bits, i)) to.fixed_sums[i] = sum(t, i);
     }
     if (plan_.tensors[t].has_rows) {
       to.keep_weights(tensor_id(t), {});
@@ -106,7 +111,7 @@ class opened_sums {
       to.keep_weights(tensor_id(t), holders);
     }
     for (std::size_t i = 0; i < to.weights.size(); ++i) {
-      if (!is_released(t, i)) to.weights[i] = 0;
+      if (!is_set(bits, i)) to.weights[i] = 0;
     }
   }
 
