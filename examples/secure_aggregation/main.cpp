@@ -197,7 +197,7 @@ int run(std::int64_t width) {
     listener door;
     std::size_t late = 0;
     for (std::uint64_t c = 0; c < task::clients; ++c) {
-      late += one.does(c) == behaviour::uploads_late ? 1 : 0;
+      if (one.does(c) == behaviour::uploads_late) ++late;
     }
     const auto children = start([&](std::uint64_t c) {
       const signing_key own = keys[c];
