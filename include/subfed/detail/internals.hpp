@@ -33,6 +33,11 @@ struct internals {
     return f(mean.model_, mean.options_, mean.state_, mean.holders_, mean.dense_, mean.seen_,
              mean.cohort_weight_, mean.report_);
   }
+  /// Of a round of secure aggregation: what follows from its participants.
+  template <class Round>
+  static const auto& plan(const Round& round) noexcept {
+    return *round.plan_;
+  }
   /// Copies packed arrays to the device, in the order of the stream.
   template <class Workspace, class Arrays, class Stream>
   static auto upload(Workspace& memory, const Arrays& from, Stream stream) {
