@@ -296,6 +296,38 @@ TEST_CASE("integers, counters, local tensors and mixed types are merged over ran
   }
 }
 
+TEST_CASE(
+    "weights of the elements of one tensor, which one rank alone has, are those of all ranks") {
+  subfed::model net;
+  net.tensor("w", {6});
+  net.tensor("v", {6});
+  const average_options options{.on_non_finite = subfed::non_finite::skip_element,
+                                .sums = fixed_point{.bound = 8, .clients = 8}};
+  selective_average<float> all(net, options), mine(net, options), again(net, options);
+  for (int rank = 0; rank < ranks().size(); ++rank) {
+    std::vector<float> w(6, static_cast<float>(rank)), v(6, 2);
+    if (rank == last()) w[4] = std::numeric_limits<float>::infinity();
+    const tensor_views<const float> tensors{tensor_view<const float>(w.data(), {6}),
+                                            tensor_view<const float>(v.data(), {6})};
+    all.add(submodel::full(net), tensors, 1 + rank);
+    if (rank != ranks().rank()) continue;
+    mine.add(submodel::full(net), tensors, 1 + rank);
+    again.add(submodel::full(net), tensors, 1 + rank);
+  }
+  std::vector<float> memory[6];
+  for (auto& m : memory) m.assign(6, 7);
+  const auto views = [&](std::size_t first) {
+    return tensor_views<float>{tensor_view<float>(memory[first].data(), {6}),
+                               tensor_view<float>(memory[first + 1].data(), {6})};
+  };
+  const auto report = all.finish(views(0));
+  mpi::all_reduce(mine, ranks());
+  CHECK_FALSE(mine.has_dense_weights());
+  CHECK(mine.finish(views(2)) == report);
+  CHECK(mpi::finish(mpi::reduce_scatter(again, ranks()), views(4), ranks()) == report);
+  for (std::size_t i = 2; i < 6; ++i) CHECK(support::same_bits(memory[i], memory[i % 2]));
+}
+
 TEST_CASE("a share is as large as the others, and is averaged without them") {
   subfed::model net;
   const auto g = net.group("g", 3);
@@ -525,6 +557,16 @@ TEST_CASE("what one rank's share cannot have is refused on all, with nothing wri
                             ranks());
                       }),
                       "has a tensor 'w' that is not row-major without gaps");
+}
+
+TEST_CASE("bytes are broadcast") {
+  std::vector<std::byte> bytes(300, static_cast<std::byte>(ranks().rank()));
+  mpi::broadcast(bytes, last(), ranks());
+  CHECK(bytes == std::vector<std::byte>(300, static_cast<std::byte>(last())));
+  if (last() == 0) return;
+  bytes.resize(ranks().rank() == last() ? 2 : 300);
+  check_refused_alike(message_of([&] { mpi::broadcast(bytes, 0, ranks()); }),
+                      "has room for another number of bytes than rank 0");
 }
 
 TEST_CASE("counts are summed over ranks") {

@@ -121,6 +121,19 @@ void broadcast(const model& net, const tensor_views<T>& tensors, int root,
   detail::broadcast_tensors(net, tensors, root, ranks);
 }
 
+/// Gives all ranks the bytes of one: a file, a description.
+///
+/// Throws   error on all ranks alike where they have room for different numbers of bytes.
+inline void broadcast(std::span<std::byte> bytes, int root, const communicator& ranks) {
+  detail::agree({.what = detail::call::broadcast,
+                 .root = root,
+                 .detail = bytes.size(),
+                 .detail_text = "has room for another number of bytes",
+                 .complaint = root < 0 || root >= ranks.size() ? 1u : 0u},
+                ranks, [&](std::uint64_t) { return detail::root_text(root, ranks); });
+  detail::broadcast_bytes(bytes, root, ranks);
+}
+
 /// values[i] = its sum over all ranks, for counts such as those of coverage.
 ///
 /// Throws   error on all ranks alike where they have different numbers of values.
