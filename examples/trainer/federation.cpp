@@ -270,7 +270,8 @@ method_result run(const named_method& which, const options& settings, const fede
                      settings.weight_decay};
   while (so_far.rounds < settings.rounds) {
     plan.lr = learning_rate(settings, so_far.rounds);
-    ranks::remember({which.name.name, so_far.rounds, settings.checkpoint_every > 0}, settings.out);
+    const bool is_kept = settings.checkpoint_every > 0;
+    ranks::remember({which.name.name, is_kept ? saved : so_far.rounds, is_kept}, settings.out);
     const auto round = static_cast<std::uint64_t>(so_far.rounds);
     const auto cohort = cohorts.members(round);
 
