@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <common/mpirun.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
@@ -31,13 +32,6 @@ struct world {
 };
 std::optional<world> joined;
 
-bool was_started_by_mpirun() {
-  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"}) {
-    if (std::getenv(name) != nullptr) return true;
-  }
-  return false;
-}
-
 /// The first rank says what has happened; where it is gone, the second.
 bool is_the_one_to_speak(const world& w) {
   if (w.all.rank() == 0) return true;
@@ -61,7 +55,7 @@ void watch(world& w) {
 }  // namespace
 
 void start(int& argc, char**& argv) {
-  if (!was_started_by_mpirun()) return;
+  if (!common::was_started_by_mpirun()) return;
   int provided = 0;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
   world& w = joined.emplace();

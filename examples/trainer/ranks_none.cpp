@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// Without MPI.
+#include <common/mpirun.hpp>
 #include <cstdio>
 #include <cstdlib>
 
@@ -7,18 +8,7 @@
 
 namespace trainer::ranks {
 
-void start(int&, char**&) {
-  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
-    const char* const size = std::getenv(name);
-    if (size == nullptr || std::atoi(size) < 2) continue;
-    throw failure(
-        "This program was built without MPI, so each of the processes that mpirun has started "
-        "would "
-        "make the whole run. Install MPI (Debian: libopenmpi-dev, openmpi-bin) and build it again, "
-        "or "
-        "start it without mpirun.");
-  }
-}
+void start(int&, char**&) { common::refuse_several_ranks(); }
 void finish() noexcept {}
 void abandon(const std::string& why) noexcept {
   std::fprintf(stderr, "subfed_trainer: %s\n", why.c_str());

@@ -5,6 +5,7 @@
 #include <subfed/adapt/span.hpp>
 #include <subfed/average/cohort.hpp>
 #include <subfed/average/selective.hpp>
+#include <subfed/coverage/text.hpp>
 #include <subfed/messages/partial_average.hpp>
 #include <support/average_properties.hpp>
 
@@ -302,7 +303,7 @@ TEST_CASE(
   net.tensor("w", {6});
   net.tensor("v", {6});
   const average_options options{.on_non_finite = subfed::non_finite::skip_element,
-                                .sums = fixed_point{.bound = 8, .clients = 8}};
+                                .sums = fixed_point{.bound = 8, .clients = 16}};
   selective_average<float> all(net, options), mine(net, options), again(net, options);
   for (int rank = 0; rank < ranks().size(); ++rank) {
     std::vector<float> w(6, static_cast<float>(rank)), v(6, 2);
@@ -567,6 +568,35 @@ TEST_CASE("bytes are broadcast") {
   bytes.resize(ranks().rank() == last() ? 2 : 300);
   check_refused_alike(message_of([&] { mpi::broadcast(bytes, 0, ranks()); }),
                       "has room for another number of bytes than rank 0");
+}
+
+TEST_CASE("coverage counts the clients of all ranks, round by round") {
+  const support::refusal_setting s;
+  subfed::coverage all(s.net, 2), mine(s.net, 2);
+  subfed::coverage_by_class classes_of_all(s.net, 2), classes(s.net, 2);
+  seeded random(5);
+  for (std::uint64_t round = 0; round < 6; ++round) {
+    for (std::uint64_t c = 0; c < 7; ++c) {
+      const submodel sub(s.net, {index_set(3, support::random_nodes(random, 3))}, {});
+      all.record(sub);
+      classes_of_all.record(sub, c % 2);
+      if (random.between(0, last()) != ranks().rank()) continue;
+      mine.record(sub);
+      classes.record(sub, c % 2);
+    }
+    mpi::merge(mine, ranks());
+    mpi::merge(classes, ranks());
+    all.end_round();
+    mine.end_round();
+    classes_of_all.end_round();
+    classes.end_round();
+  }
+  CHECK(subfed::to_text(mine) == subfed::to_text(all));
+  CHECK(subfed::to_text(classes) == subfed::to_text(classes_of_all));
+  if (last() == 0) return;
+  if (ranks().rank() == last()) mine.end_round();
+  check_refused_alike(message_of([&] { mpi::merge(mine, ranks()); }),
+                      "has counted other rounds, times or classes than rank 0");
 }
 
 TEST_CASE("counts are summed over ranks") {

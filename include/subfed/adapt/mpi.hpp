@@ -5,10 +5,13 @@
 
 #include <subfed/adapt/detail/mpi_agreement.hpp>
 #include <subfed/adapt/detail/mpi_calls.hpp>
+#include <subfed/adapt/detail/mpi_coverage.hpp>
 #include <subfed/adapt/detail/mpi_merge.hpp>
 #include <subfed/adapt/detail/mpi_share.hpp>
 #include <subfed/average/options.hpp>
 #include <subfed/average/selective.hpp>
+#include <subfed/coverage/by_class.hpp>
+#include <subfed/coverage/nodes.hpp>
 #include <subfed/messages/fingerprint.hpp>
 #include <subfed/model.hpp>
 #include <subfed/tensor_views.hpp>
@@ -134,7 +137,22 @@ inline void broadcast(std::span<std::byte> bytes, int root, const communicator& 
   detail::broadcast_bytes(bytes, root, ranks);
 }
 
-/// values[i] = its sum over all ranks, for counts such as those of coverage.
+/// Adds the clients that the other ranks have recorded in the current round: coverage::merge() of all
+/// of them, on all of them. Then end the round on every rank.
+///
+///   for (const auto& client : mine) seen.record(sub_of(client));
+///   subfed::mpi::merge(seen, world);
+///   seen.end_round();
+///
+/// Throws   error on all ranks alike for coverage of other models, rounds or first covers, and for
+///          too many clients.
+/// Cost     One MPI_Allreduce of 8 bytes per node, for all clients and for each class.
+inline void merge(coverage& seen, const communicator& ranks) { detail::merge_round(seen, ranks); }
+inline void merge(coverage_by_class& seen, const communicator& ranks) {
+  detail::merge_round(seen, ranks);
+}
+
+/// values[i] = its sum over all ranks, for counts of any kind.
 ///
 /// Throws   error on all ranks alike where they have different numbers of values.
 inline void sum(std::span<std::int64_t> values, const communicator& ranks) {

@@ -23,12 +23,20 @@ namespace subfed::inline v0::mpi::detail {
 using subfed::detail::field_reader;
 using subfed::detail::field_writer;
 
-enum class call : std::uint64_t { all_reduce, reduce, reduce_scatter, finish, broadcast, sum };
+enum class call : std::uint64_t {
+  all_reduce,
+  reduce,
+  reduce_scatter,
+  finish,
+  broadcast,
+  sum,
+  merge,
+};
 
 inline const char* name_of(std::uint64_t number) noexcept {
-  constexpr const char* names[] = {"all_reduce", "reduce",    "reduce_scatter",
-                                   "finish",     "broadcast", "sum"};
-  return number < 6 ? names[number] : "another function";
+  constexpr const char* names[] = {"all_reduce", "reduce", "reduce_scatter", "finish",
+                                   "broadcast",  "sum",    "merge"};
+  return number < 7 ? names[number] : "another function";
 }
 
 /// What a rank is about to do.
