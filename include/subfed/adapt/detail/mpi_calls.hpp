@@ -30,7 +30,7 @@ class communicator {
  public:
   /// Collective. Of long arrays at most `bytes_at_once` are passed to MPI in one call, which may
   /// need as much memory again.
-  explicit communicator(MPI_Comm of, std::int64_t bytes_at_once = std::int64_t{1} << 25)
+  explicit communicator(MPI_Comm of, std::int64_t bytes_at_once = std::int64_t{1} << 22)
       : bytes_at_once_(bytes_at_once) {
     if (bytes_at_once < 8 || bytes_at_once > std::int64_t{1} << 30) {
       detail::fail("subfed: mpi: bytes_at_once is " + std::to_string(bytes_at_once) +
