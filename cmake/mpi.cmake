@@ -12,8 +12,12 @@ if(TARGET MPI::MPI_CXX)
   add_library(subfed::mpi ALIAS subfed_mpi)
   target_link_libraries(subfed_mpi INTERFACE subfed::subfed MPI::MPI_CXX)
 elseif(PROJECT_IS_TOP_LEVEL)
-  message(STATUS "subfed: MPI is not installed; left out: the target subfed::mpi, its tests, and "
-    "runs of the trainer and of subfed_coverage on several ranks")
+  set(why "MPI is not installed")
+  if(NOT SUBFED_MPI)
+    set(why "SUBFED_MPI is off")
+  endif()
+  message(STATUS "subfed: ${why}; left out: the target subfed::mpi, its tests, and runs of the trainer "
+    "and of `subfed coverage` on several ranks")
 endif()
 
 # What lets Open MPI run in containers, as root, with more ranks than cores; other MPIs ignore it. The
