@@ -43,6 +43,13 @@ void check_options(const options& o) {
         "whole step: it cannot be used with --average cohort or a --server-step other than 1.");
   }
 
+  if (o.fixed_sums && (o.weights_by_element || o.device != "cpu")) {
+    throw failure(fmt::format("--sums fixed-point cannot be used with {}.",
+                              o.weights_by_element ? "--weight-each element" : "--device cuda"));
+  }
+  require(o.sums_bound >= 0x1p-20 && o.sums_bound <= 0x1p100, "--sums-bound",
+          "a number from 2^-20 to 2^100", o.sums_bound);
+
   require_at_least("--clients", o.cohort.clients, 1);
   require(o.cohort.clients <= 1'000'000, "--clients", "at most 1000000", o.cohort.clients);
   require(o.cohort.participation > 0 && o.cohort.participation <= 1, "--participation",

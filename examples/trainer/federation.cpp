@@ -19,6 +19,7 @@
 #include "evaluation.hpp"
 #include "failure.hpp"
 #include "interruption.hpp"
+#include "ranks.hpp"
 #include "server.hpp"
 #include "strict_json.hpp"
 
@@ -233,15 +234,18 @@ method_result run(const named_method& which, const options& settings, const fede
   const auto path = checkpoint_path(which, settings);
   std::int64_t saved = 0;
   const auto save = [&] {
-    save_run(path, central, so_far, settings, all);
+    ranks::on_first([&] { save_run(path, central, so_far, settings, all); });
     saved = so_far.rounds;
   };
   stopwatch clock;
   double elsewhere = 0;
   const auto evaluate_now = [&] {
     clock.lap(elsewhere);
-    const evaluation on_test =
-        evaluate(central.evaluated_networks(), all.train, all.test, all.clients, workers);
+    evaluation on_test;
+    ranks::on_first([&] {
+      on_test = evaluate(central.evaluated_networks(), all.train, all.test, all.clients, workers);
+    });
+    ranks::broadcast(on_test, 0);
     so_far.add(on_test, settings.eval_every);
     clock.lap(so_far.seconds.evaluating);
     return on_test;
@@ -258,7 +262,7 @@ method_result run(const named_method& which, const options& settings, const fede
       if (settings.checkpoint_every > 0) save();
     }
     report(news);
-  } else if (settings.checkpoint_every > 0) {
+  } else if (settings.checkpoint_every > 0 && ranks::is_first()) {
     std::filesystem::remove(path);  // of an earlier run: nobody must continue from it
   }
 
@@ -266,6 +270,8 @@ method_result run(const named_method& which, const options& settings, const fede
                      settings.weight_decay};
   while (so_far.rounds < settings.rounds) {
     plan.lr = learning_rate(settings, so_far.rounds);
+    const bool is_kept = settings.checkpoint_every > 0;
+    ranks::remember({which.name.name, is_kept ? saved : so_far.rounds, is_kept}, settings.out);
     const auto round = static_cast<std::uint64_t>(so_far.rounds);
     const auto cohort = cohorts.members(round);
 
@@ -275,7 +281,9 @@ method_result run(const named_method& which, const options& settings, const fede
 
     // The largest networks first, so that no worker is left alone with one at the end.
     std::vector<local_training*> by_size;
-    for (local_training& t : trainings) by_size.push_back(&t);
+    for (local_training& t : trainings) {
+      if (t.rank == ranks::number()) by_size.push_back(&t);
+    }
     std::stable_sort(by_size.begin(), by_size.end(),
                      [](const local_training* a, const local_training* b) {
                        return a->part.size() > b->part.size();
@@ -284,12 +292,13 @@ method_result run(const named_method& which, const options& settings, const fede
       if (!asked_to_stop()) train(*by_size[i], all.train, plan);
     });
     clock.lap(so_far.seconds.training);
-    if (asked_to_stop()) {
+    if (ranks::count() == 1 && asked_to_stop()) {
       // The round counts for nothing: nothing but the networks that were sent has changed.
       if (settings.checkpoint_every > 0 && saved != so_far.rounds) save();
       throw interruption{which.name.name, so_far.rounds, settings.checkpoint_every > 0};
     }
 
+    central.exchange(trainings);
     central.average(trainings);
     clock.lap(so_far.seconds.averaging);
 

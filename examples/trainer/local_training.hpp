@@ -41,6 +41,9 @@ class client_side {
   /// throughout: learning rate times steps, more with momentum.
   virtual void end(const local_training&, double distance) { static_cast<void>(distance); }
 
+  /// What a method's end_round() reads of it, for other ranks of MPI, which write it into their own.
+  virtual std::vector<at::Tensor> results() { return {}; }
+
   /// Multiply-adds of the forward passes that the last gradient() made, of an image; empty where it
   /// was one pass of all that the client was sent.
   std::optional<std::int64_t> flops() const { return flops_; }
@@ -58,6 +61,7 @@ struct local_training {
   subfed::submodel part;
   std::shared_ptr<pre_resnet> network = {};  // as it was sent, then as it was trained
   std::unique_ptr<client_side> side = {};
+  int rank = 0;  // of MPI, on which it is trained; elsewhere the network may be missing
   double loss = 0;
   std::int64_t flops_of_part = 0;  // multiply-adds of an image's forward pass through all of it
   std::int64_t flops = 0;          // of those that were made, of an image: the mean over all images

@@ -4,7 +4,9 @@
 
 #include <common/program.hpp>
 #include <cstdio>
+#include <exception>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +16,7 @@
 #include "interruption.hpp"
 #include "options.hpp"
 #include "progress.hpp"
+#include "ranks.hpp"
 #include "report.hpp"
 #include "wrapped.hpp"
 
@@ -49,10 +52,13 @@ void run_all(const options& settings) {
   std::vector<const named_method*> methods;
   for (const std::string& name : settings.methods) methods.push_back(&find_method(name));
   folder_lock lock;
-  lock.take(settings.out);
-  check_no_earlier_run(settings, known);
+  ranks::on_first([&] {
+    lock.take(settings.out);
+    check_no_earlier_run(settings, known);
+  });
   const at::Device device = find_device(settings.device);
-  const data_split data = load_fashion_mnist(settings.data);
+  data_split data;
+  ranks::together([&] { data = load_fashion_mnist(settings.data); });
   make_process_repeatable();
   const federation all{device, device_data(data.train, device), device_data(data.test, device),
                        partition(data.train.labels, {.seed = settings.seed(),
@@ -63,30 +69,37 @@ void run_all(const options& settings) {
                                                      .samples_each = settings.samples}),
                        checksum(data)};
   pool workers(static_cast<std::size_t>(settings.threads), make_thread_repeatable);
-  for (const named_method* m : methods) check(*m, settings, all, workers);
-  prepare_folder(settings.out);
-  lock.take(settings.out);
-  check_no_earlier_run(settings, known);  // one that was faster
-  if (settings.overwrite) {
-    for (const std::string& name : files_of_runs(settings.out, known)) {
-      std::filesystem::remove(std::filesystem::path(settings.out) / name);
+  ranks::together([&] {
+    for (const named_method* m : methods) check(*m, settings, all, workers);
+  });
+  ranks::on_first([&] {
+    prepare_folder(settings.out);
+    lock.take(settings.out);
+    check_no_earlier_run(settings, known);  // one that was faster
+    if (settings.overwrite) {
+      for (const std::string& name : files_of_runs(settings.out, known)) {
+        std::filesystem::remove(std::filesystem::path(settings.out) / name);
+      }
     }
-  }
-  common::write_file(std::filesystem::path(settings.out) / "config.json", settings.config);
-  print_notes(settings);
+    common::write_file(std::filesystem::path(settings.out) / "config.json", settings.config);
+    print_notes(settings);
+  });
 
   std::vector<method_result> results;
   {
     const stop_on_signals signals;
-    live_line line(settings.methods, settings.rounds);
+    std::optional<live_line> line;
+    if (ranks::is_first()) line.emplace(settings.methods, settings.rounds);
     for (std::size_t m = 0; m < methods.size(); ++m) {
       results.push_back(run(*methods[m], settings, all, workers, [&](const round_report& r) {
-        if (r.resumed) line.done_before(r.before.sum());
-        line.show(m, r.round, r.train_loss, r.on_test ? &*r.on_test : nullptr);
+        if (!line) return;
+        if (r.resumed) line->done_before(r.before.sum());
+        line->show(m, r.round, r.train_loss, r.on_test ? &*r.on_test : nullptr);
       }));
-      write_csv(results.back(), settings.out);
+      ranks::on_first([&] { write_csv(results.back(), settings.out); });
     }
   }
+  if (!ranks::is_first()) return;
 
   write_costs(results, settings.out);
   const auto picture = draw_picture(results, described(settings), settings.out);
@@ -120,16 +133,32 @@ void run_all(const options& settings) {
 }  // namespace trainer
 
 int main(int argc, char** argv) {
+  namespace ranks = trainer::ranks;
   return common::run_program("subfed_trainer", [&] {
     std::string out;
+    ranks::start(argc, argv);
     try {
-      const auto settings = trainer::parse_options(argc, argv, trainer::method_names());
-      if (!settings) return;
-      out = settings->out;
-      trainer::run_all(*settings);
+      std::optional<trainer::options> settings;
+      ranks::together(
+          [&] { settings = trainer::parse_options(argc, argv, trainer::method_names()); });
+      if (settings) {
+        out = settings->out;
+        trainer::run_all(*settings);
+      }
     } catch (const trainer::interruption& stopped) {
       fmt::print(stderr, "subfed_trainer: {}\n", trainer::text_of(stopped, out));
       trainer::end_by_signal();
+    } catch (const ranks::common_failure&) {
+      const bool speaks = ranks::is_first();
+      ranks::finish();
+      if (speaks) throw;
+      return 1;
+    } catch (const std::exception& error) {
+      if (ranks::count() > 1) ranks::abandon(error.what());
+      ranks::finish();
+      throw;
     }
+    ranks::finish();
+    return 0;
   });
 }

@@ -59,9 +59,13 @@ class method {
 
   /// Besides the average, which has been computed. `before`: the server's values when the round
   /// began, on the CPU; the networks of the cohort are where they were trained.
+  /// With several ranks of MPI it is called on all of them.
   virtual void end_round(std::span<const local_training> cohort, const tensor_list& before) {
     static_cast<void>(cohort), static_cast<void>(before);
   }
+
+  /// Whether end_round() reads the networks of the cohort.
+  virtual bool reads_cohort() const { return false; }
 
   /// The models whose outputs are averaged when the server's is evaluated.
   virtual std::vector<subfed::submodel> evaluated_submodels() const {

@@ -14,6 +14,7 @@
 #include "command_line.hpp"
 #include "configuration.hpp"
 #include "failure.hpp"
+#include "ranks.hpp"
 
 namespace trainer {
 namespace {
@@ -172,6 +173,15 @@ void add_server(command_line& line, options& o) {
       "weight-each", o.weights_by_element, {{"client", false}, {"element", true}},
       "Whether a client has one weight, or one for each element of its parameters: client "
       "or element.");
+  line.add_choice(
+      "sums", o.fixed_sums, {{"double", false}, {"fixed-point", true}},
+      "What updates are added in: double, or fixed-point, 64-bit integers whose sums do "
+      "not depend on the order. With fixed-point the ranks of mpirun add up their own "
+      "clients; otherwise they send each other all trained networks.");
+  line.add(
+      "sums-bound", o.sums_bound,
+      "The largest size of a parameter or statistic with --sums fixed-point; an update beyond it "
+      "ends the run.");
   line.add_choice("server-optimizer", o.server,
                   {{"none", server_rule::none},
                    {"sgd", server_rule::sgd},
@@ -276,6 +286,7 @@ std::string why_out_of_force(std::string_view name, const options& o) {
   if (name == "decay-at" && o.schedule != lr_schedule::step) {
     return "it needs --lr-schedule step";
   }
+  if (name == "sums-bound" && !o.fixed_sums) return "it needs --sums fixed-point";
   if (name == "server-lr" && o.server == server_rule::none) {
     return "it needs a --server-optimizer";
   }
@@ -333,7 +344,8 @@ std::optional<options> parse_options(int argc, const char* const* argv,
                                      std::span<const method_name> known) {
   options o;
   o.cohort.seed = 1;
-  o.threads = (std::max)(1u, std::thread::hardware_concurrency());
+  o.threads = (std::max)(
+      1, static_cast<int>(std::thread::hardware_concurrency()) / ranks::count_on_this_machine());
   std::string file, by_default,
       footer = "The methods, with a star those that run unless --method is given:\n";
   for (const method_name& m : known) {

@@ -63,6 +63,8 @@ struct options {
   // What the server does.
   std::optional<subfed::divisor> divide_by;  // empty: the method's
   double server_step = 1;
+  bool fixed_sums = false;  // in 64-bit integers, which are added in any order to the same bits
+  double sums_bound = 64;   // of the values' sizes
   weight_rule weights = weight_rule::by_method;
   bool weights_by_element = false;
   server_rule server = server_rule::none;

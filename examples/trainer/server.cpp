@@ -9,6 +9,7 @@
 #include <subfed/adapt/torch.hpp>
 #include <subfed/average/by_element.hpp>
 #include <subfed/average/cohort.hpp>
+#include <subfed/average/selective.hpp>
 #include <subfed/cuda/device_view.hpp>
 #include <subfed/draw.hpp>
 #include <subfed/model_slice.hpp>
@@ -16,6 +17,7 @@
 
 #include "failure.hpp"
 #include "host_copy.hpp"
+#include "ranks.hpp"
 
 namespace trainer {
 namespace {
@@ -103,11 +105,19 @@ std::vector<local_training> server::cut(std::span<const subfed::cohort_member> c
     trainings.push_back({&clients[static_cast<std::size_t>(member.client)], key,
                          subfed::draw(described_.net, scheme(), key)});
   }
+  std::vector<double> costs;
+  for (local_training& t : trainings) {
+    t.flops_of_part = described_.work.count(t.part);
+    costs.push_back(static_cast<double>(t.flops_of_part) *
+                    static_cast<double>(t.who->samples.size()));
+  }
+  const std::vector<int> owners = ranks::deal(costs, ranks::count());
   workers_.run(trainings.size(), [&](std::size_t i) {
     local_training& own = trainings[i];
+    own.rank = owners[i];
+    if (own.rank != ranks::number() && !has_whole_cohort()) return;
     own.network = std::make_shared<pre_resnet>(described_.channels(own.part), settings_.norm);
     own.side = method_->client(own);
-    own.flops_of_part = described_.work.count(own.part);
     if (!cuda_) subfed::slice<float>(globals, own.part, own.network->tensors());
   });
   if (cuda_) {
@@ -123,6 +133,24 @@ std::vector<local_training> server::cut(std::span<const subfed::cohort_member> c
   return trainings;
 }
 
+void server::exchange(std::span<local_training> cohort) {
+  if (ranks::count() == 1) return;
+  for (local_training& t : cohort) {
+    ranks::broadcast(t.loss, t.rank);
+    ranks::broadcast(t.flops, t.rank);
+    if (!has_whole_cohort()) continue;
+    tensor_list all = t.network->tensors();
+    for (const at::Tensor& own : t.side->results()) all.push_back(own);
+    for (const at::Tensor& own : all) {
+      at::Tensor whole = own.contiguous();
+      ranks::broadcast(std::span(static_cast<std::byte*>(whole.data_ptr()),
+                                 static_cast<std::size_t>(whole.nbytes())),
+                       t.rank);
+      if (!whole.is_alias_of(own)) own.copy_(whole);
+    }
+  }
+}
+
 void server::average(std::span<local_training> cohort) {
   const tensor_list before = copies(network_.tensors());
   if (step_) step_->begin(before);
@@ -134,9 +162,15 @@ void server::average(std::span<local_training> cohort) {
     parts.push_back(rows ? t.part.restricted(described_.classes, labels) : t.part);
     ++rounds_[t.who->number];
   }
-  const subfed::held_elements held = settings_.weights_by_element
-                                         ? average_by_element(parts, cohort)
-                                         : average_where_it_lies(parts, cohort);
+  subfed::held_elements held;
+  if (ranks::count() > 1 && !has_whole_cohort()) {
+    held = average_over_ranks(parts, cohort);
+  } else {
+    ranks::together([&] {
+      held = settings_.weights_by_element ? average_by_element(parts, cohort)
+                                          : average_where_it_lies(parts, cohort);
+    });
+  }
 
   if (step_) {
     const host_copy now(network_.tensors());
@@ -153,11 +187,36 @@ double server::weight_of(const local_training& own) {
   return subfed::client_weight(weighting_of(rule), own.part, rounds_[own.who->number]);
 }
 
+subfed::average_options server::options_of_average(std::span<local_training> cohort) {
+  subfed::average_options out{.divide_by = settings_.divide_by.value_or(method_->divide_by()),
+                              .step = settings_.server_step};
+  if (!settings_.fixed_sums) return out;
+  double total = 0;
+  for (const local_training& t : cohort) total += weight_of(t);
+  out.sums = subfed::fixed_point{.bound = settings_.sums_bound,
+                                 .clients = static_cast<std::int64_t>(cohort.size()),
+                                 .total_weight = total};
+  return out;
+}
+
+subfed::held_elements server::average_over_ranks(std::span<const subfed::submodel> parts,
+                                                 std::span<local_training> cohort) {
+  subfed::selective_average<float> mean(described_.net, options_of_average(cohort));
+  ranks::together([&] {
+    for (std::size_t c = 0; c < cohort.size(); ++c) {
+      if (cohort[c].rank != ranks::number()) continue;
+      const tensor_list own = cohort[c].network->tensors();
+      mean.add(parts[c], subfed::tensor_views<const float>(own), weight_of(cohort[c]));
+    }
+  });
+  ranks::all_reduce(mean);
+  mean.finish(network_.tensors(), pool_executor{workers_});
+  return mean.held();
+}
+
 subfed::held_elements server::average_where_it_lies(std::span<const subfed::submodel> parts,
                                                     std::span<local_training> cohort) {
-  const subfed::average_options options{
-      .divide_by = settings_.divide_by.value_or(method_->divide_by()),
-      .step = settings_.server_step};
+  const subfed::average_options options = options_of_average(cohort);
   const tensor_list globals = network_.tensors();
   std::vector<subfed::update<float>> updates;
   for (std::size_t c = 0; c < cohort.size(); ++c) {

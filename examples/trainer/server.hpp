@@ -31,9 +31,13 @@ class server {
   /// Throws  subfed::error when the method cannot draw for one of the capacities.
   void check_draws() const;
 
-  /// Copies every client's part out of the model. The trainings are in the order of the cohort.
+  /// Copies every client's part out of the model. The trainings are in the order of the cohort, and
+  /// dealt out to the ranks by their multiply-adds; those of other ranks may have no network.
   std::vector<local_training> cut(std::span<const subfed::cohort_member> cohort,
                                   const std::vector<client>& clients, std::uint64_t round);
+
+  /// Has the losses of all ranks, and their networks where they are needed here.
+  void exchange(std::span<local_training> cohort);
 
   /// Averages every parameter over the clients that hold it; of the output layer a client counts
   /// for the rows of its labels only. Then the server's optimiser, and what else the method does.
@@ -52,9 +56,14 @@ class server {
  private:
   subfed::held_elements average_where_it_lies(std::span<const subfed::submodel> parts,
                                               std::span<local_training> cohort);
+  subfed::held_elements average_over_ranks(std::span<const subfed::submodel> parts,
+                                           std::span<local_training> cohort);
   subfed::held_elements average_by_element(std::span<const subfed::submodel> parts,
                                            std::span<local_training> cohort);
   double weight_of(const local_training& own);
+  subfed::average_options options_of_average(std::span<local_training> cohort);
+  /// Whether every rank has all networks of a cohort, once they are trained.
+  bool has_whole_cohort() const { return !settings_.fixed_sums || method_->reads_cohort(); }
   void check_all_is_used(const checkpoint& from) const;
   subfed::draw_key key_of(std::uint64_t client, std::uint64_t round,
                           const subfed::capacity& own) const;

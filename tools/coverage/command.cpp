@@ -5,8 +5,11 @@
 
 #include <chrono>
 #include <cmath>
+#include <common/failure.hpp>
 #include <common/rewritten_line.hpp>
+#include <exception>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,6 +17,7 @@
 #include "expectation.hpp"
 #include "options.hpp"
 #include "pictures.hpp"
+#include "ranks.hpp"
 #include "report.hpp"
 #include "simulation.hpp"
 
@@ -44,13 +48,38 @@ class progress {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now(), shown_ = start_;
 };
 
-void run(const options& settings) {
-  prepare_folder(settings.out);
-  std::vector<scheme_result> results;
-  {
-    progress line(settings);
-    results = simulate(settings, [&](const news& n) { line.show(n); });
+/// On the first rank alone. All know whether it went well.
+void prepare(const options& settings) {
+  std::exception_ptr wrong;
+  try {
+    if (ranks::number() == 0) prepare_folder(settings.out);
+  } catch (...) {
+    wrong = std::current_exception();
   }
+  bool is_well = !wrong;
+  ranks::broadcast(std::as_writable_bytes(std::span<bool>(&is_well, 1)), 0);
+  if (wrong) std::rethrow_exception(wrong);
+  if (!is_well) throw common::failure("The first rank has failed.");
+}
+
+/// The simulation on all ranks.
+std::vector<scheme_result> simulate_together(const options& settings) {
+  progress line(settings);
+  try {
+    return simulate(settings, [&](const news& n) { line.show(n); });
+  } catch (const std::exception& error) {
+    if (ranks::count() == 1) throw;
+    fmt::print(stderr, "subfed: {}\n", error.what());
+    ranks::abandon();
+  }
+}
+
+void run(const options& settings) {
+  prepare(settings);
+  const std::vector<scheme_result> results = simulate_together(settings);
+  const bool is_first = ranks::number() == 0;
+  ranks::finish();
+  if (!is_first) return;
   std::vector<expectation> expected;
   for (const named_scheme& s : settings.schemes) {
     expected.push_back(expect(settings, s, settings.on.net[settings.on.widest].extent));
@@ -94,8 +123,15 @@ void run(const options& settings) {
 }  // namespace
 
 int run_coverage(int argc, const char* const* argv) {
-  const auto settings = parse_options(argc, argv);
-  if (settings) run(*settings);
+  ranks::start();
+  try {
+    const auto settings = parse_options(argc, argv);
+    if (settings) run(*settings);
+  } catch (...) {
+    ranks::finish();
+    throw;
+  }
+  ranks::finish();
   return 0;
 }
 

@@ -127,7 +127,9 @@ std::optional<options> parse_options(int argc, const char* const* argv) {
                "Count parameters too: a weight is trained when the nodes at both of its ends are "
                "held.");
   add_number(app, "--seed", o.cohort.seed, "The seed of everything random.");
-  add_number(app, "--threads", o.threads, "The number of threads; results do not depend on it.");
+  add_number(app, "--threads", o.threads,
+             "The number of threads; results do not depend on it, nor on the number of ranks under "
+             "mpirun, which share the clients of each round.");
   app.add_option("--out", o.out, "The folder for the CSV files and pictures.");
 
   try {

@@ -5,10 +5,13 @@
 #include <common/pool.hpp>
 #include <map>
 #include <mutex>
+#include <span>
 #include <subfed/coverage/by_class.hpp>
 #include <subfed/coverage/parameters.hpp>
 #include <subfed/draw.hpp>
 #include <utility>
+
+#include "ranks.hpp"
 
 namespace coverage_tool {
 namespace {
@@ -37,6 +40,32 @@ void play_round(const options& settings, const named_scheme& scheme,
                        .capacity = m.capacity}),
          m.client_class);
   }
+}
+
+/// The clients of a round, each rank's part of them by several threads: each rank has them all then.
+void play_round_on_ranks(const options& settings, const named_scheme& scheme,
+                         const subfed::cohort_model& cohort, std::uint64_t round,
+                         common::pool& workers, subfed::coverage_by_class& seen) {
+  const std::vector<subfed::cohort_member> members = cohort.members(round);
+  const auto parts = static_cast<std::size_t>(settings.threads);
+  const std::size_t all = parts * static_cast<std::size_t>(ranks::count());
+  std::vector<subfed::coverage_by_class> shards(
+      parts, subfed::coverage_by_class(settings.on.net, seen.classes(), settings.times));
+  workers.run(parts, [&](std::size_t thread) {
+    const std::size_t part = static_cast<std::size_t>(ranks::number()) * parts + thread;
+    const std::size_t end = members.size() * (part + 1) / all;
+    for (std::size_t m = members.size() * part / all; m < end; ++m) {
+      shards[thread].record(subfed::draw(settings.on.net, scheme.scheme,
+                                         {.seed = cohort.options().seed,
+                                          .round = round,
+                                          .client = members[m].client,
+                                          .capacity = members[m].capacity}),
+                            members[m].client_class);
+    }
+  });
+  for (const subfed::coverage_by_class& shard : shards) seen.merge(shard);
+  ranks::merge(seen);
+  seen.end_round();
 }
 
 /// One run of one scheme: parts of it come in from the threads and are joined in their order.
@@ -119,6 +148,10 @@ std::vector<scheme_result> simulate(const options& settings,
     // rounds * part stays below 2^63: at most 10^9 rounds in 100 parts.
     return settings.rounds * static_cast<std::int64_t>(part) / static_cast<std::int64_t>(parts);
   };
+  // Whose run it is, where parameters are counted.
+  const auto owner_of = [](std::size_t run) {
+    return static_cast<int>(run % static_cast<std::size_t>(ranks::count()));
+  };
   common::pool workers(static_cast<std::size_t>(settings.threads), [] {});
   std::vector<scheme_result> results(settings.schemes.size());
   std::mutex mutex;
@@ -137,17 +170,7 @@ std::vector<scheme_result> simulate(const options& settings,
     for (const auto& group : settings.on.net.groups()) {
       held.emplace_back(static_cast<std::size_t>(group.extent), false);
     }
-    workers.run(runs * parts, [&](std::size_t task) {
-      const std::size_t run = task / parts;
-      const std::size_t part = task % parts;
-      const subfed::cohort_model cohort = cohort_of(settings, run);
-      subfed::coverage_by_class seen(settings.on.net, settings.class_names.size(), settings.times);
-      for (std::int64_t r = begin_of(part); r < begin_of(part + 1); ++r) {
-        play_round(settings, scheme, cohort, static_cast<std::uint64_t>(r),
-                   [&](const subfed::submodel& sub, std::size_t own) { seen.record(sub, own); });
-        seen.end_round();
-      }
-      const std::lock_guard lock(mutex);
+    const auto join = [&](std::size_t run, std::size_t part, subfed::coverage_by_class seen) {
       joined_run& own = open.try_emplace(run, settings, into, run == 0).first->second;
       own.add(part, std::move(seen));
       done += 1 / static_cast<double>(parts);
@@ -159,10 +182,34 @@ std::vector<scheme_result> simulate(const options& settings,
         for (std::size_t n = 0; n < counts.size(); ++n) held[g][n] = held[g][n] || counts[n] > 0;
       }
       open.erase(run);
+    };
+    // Ranks share the clients of a round, as the rounds may be few and the clients many; the threads
+    // of one rank alone share the rounds.
+    for (std::size_t task = 0; ranks::count() > 1 && task < runs * parts; ++task) {
+      const subfed::cohort_model cohort = cohort_of(settings, task / parts);
+      subfed::coverage_by_class seen(settings.on.net, settings.class_names.size(), settings.times);
+      for (std::int64_t r = begin_of(task % parts); r < begin_of(task % parts + 1); ++r) {
+        play_round_on_ranks(settings, scheme, cohort, static_cast<std::uint64_t>(r), workers, seen);
+      }
+      join(task / parts, task % parts, std::move(seen));
+    }
+    workers.run(ranks::count() > 1 ? 0 : runs * parts, [&](std::size_t task) {
+      const std::size_t run = task / parts;
+      const std::size_t part = task % parts;
+      const subfed::cohort_model cohort = cohort_of(settings, run);
+      subfed::coverage_by_class seen(settings.on.net, settings.class_names.size(), settings.times);
+      for (std::int64_t r = begin_of(part); r < begin_of(part + 1); ++r) {
+        play_round(settings, scheme, cohort, static_cast<std::uint64_t>(r),
+                   [&](const subfed::submodel& sub, std::size_t own) { seen.record(sub, own); });
+        seen.end_round();
+      }
+      const std::lock_guard lock(mutex);
+      join(run, part, std::move(seen));
     });
     into.starved = starved_runs(settings.on.net, held);
     if (!settings.parameters) continue;
     workers.run(runs, [&](std::size_t run) {
+      if (owner_of(run) != ranks::number()) return;
       const subfed::cohort_model cohort = cohort_of(settings, run);
       subfed::parameter_coverage seen(settings.on.net);
       for (std::int64_t r = 0; r < settings.rounds; ++r) {
@@ -178,6 +225,21 @@ std::vector<scheme_result> simulate(const options& settings,
       done += 3;
       report({s, true, done / work});
     });
+    for (std::size_t run = 0; run < runs; ++run) {
+      struct found {
+        subfed::evenness parameters;
+        bool covered = false;
+        std::int64_t cover = 0;
+      };
+      repetition& own = into.runs[run];
+      found all;
+      if (own.parameters) {
+        all = {*own.parameters, own.parameter_cover.has_value(), own.parameter_cover.value_or(0)};
+      }
+      ranks::broadcast(std::as_writable_bytes(std::span<found>(&all, 1)), owner_of(run));
+      own.parameters = all.parameters;
+      if (all.covered) own.parameter_cover = all.cover;
+    }
   }
   return results;
 }

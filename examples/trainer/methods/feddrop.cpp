@@ -113,6 +113,7 @@ class feddrop_method : public unidrop_method {
  public:
   using unidrop_method::unidrop_method;
 
+  bool reads_cohort() const override { return true; }
   void end_round(std::span<const local_training> cohort, const tensor_list& before) override {
     std::vector<subfed::trajectory<float>> updates;
     std::vector<host_copy> values;

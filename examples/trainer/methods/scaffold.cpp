@@ -26,7 +26,9 @@ tensor_list zeros_like_parts(const subfed::submodel& part) {
 class scaffold_client : public masked_client {
  public:
   scaffold_client(absent_classes rule, double scale, tensor_list own, tensor_list server)
-      : masked_client(rule, scale), own_(std::move(own)), server_(std::move(server)) {}
+      : masked_client(rule, scale), own_(std::move(own)), server_(std::move(server)) {
+    for (const at::Tensor& t : own_) change_.push_back(at::zeros_like(t));
+  }
 
   void begin(const local_training& own) override { start_ = copies(own.network->tensors()); }
   at::Tensor gradient(const local_training& own, const batch& samples) override {
@@ -38,11 +40,16 @@ class scaffold_client : public masked_client {
   }
   /// `distance` is K lr of the equation, or more with momentum.
   void end(const local_training& own, double distance) override {
-    change_ = zeros_like_parts(own.part);
     const host_copy trained(own.network->tensors());
     subfed::control_change<float>(own.part.parent(), start_, trained.tensors(), server_,
                                   {.steps = 1, .lr = distance}, change_);
     for (std::size_t t = 0; t < change_.size(); ++t) own_[t] += change_[t];
+  }
+
+  std::vector<at::Tensor> results() override {
+    tensor_list out = change_;
+    out.insert(out.end(), own_.begin(), own_.end());
+    return out;
   }
 
   const tensor_list& change() const { return change_; }  // c_i+ - c_i
@@ -72,6 +79,7 @@ class scaffold_method : public homogeneous_method {
                                              std::move(mine), std::move(server));
   }
 
+  bool reads_cohort() const override { return true; }
   void end_round(std::span<const local_training> cohort, const tensor_list&) override {
     std::vector<subfed::update<float>> changes;
     for (const local_training& t : cohort) {

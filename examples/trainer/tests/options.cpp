@@ -352,6 +352,7 @@ TEST_CASE("each number has its range") {
       {"--momentum", {"0", "0.99"}, {"-0.1", "1", "nan"}},
       {"--weight-decay", {"0"}, {"-1", "nan", "inf"}},
       {"--server-step", {"0.1", "2"}, {"0", "-1", "nan", "inf"}},
+      {"--sums-bound", {"0.001", "1e9"}, {"0", "-1", "nan", "inf"}, {"--sums", "fixed-point"}},
       {"--server-lr", {"0", "0.1"}, {"-1", "nan", "inf"}, {"--server-optimizer", "sgd"}},
       {"--server-momentum", {"0"}, {"-0.1", "1", "nan"}, {"--server-optimizer", "yogi"}},
       {"--step", {"1", "-3"}, {"0", "1.5", "9223372036854775808"}},
@@ -405,6 +406,10 @@ TEST_CASE("options that exclude or need another say so") {
     CHECK(refused({"--weight-each", "element", "--weighting", "both", option, value})
               .starts_with("--weight-each element divides by"));
   }
+  CHECK(refused({"--weight-each", "element", "--weighting", "both", "--sums", "fixed-point"}) ==
+        "--sums fixed-point cannot be used with --weight-each element.");
+  CHECK(refused({"--device", "cuda", "--sums", "fixed-point"}) ==
+        "--sums fixed-point cannot be used with --device cuda.");
 }
 
 TEST_CASE("an option that would have no effect is refused, with the reason") {
@@ -439,6 +444,7 @@ TEST_CASE("an option that would have no effect is refused, with the reason") {
   CHECK(without({"--server-momentum", "0.5"}) == "it needs --server-optimizer sgd, adam or yogi.");
   CHECK(without({"--server-optimizer", "adagrad", "--server-momentum", "0.5"}) ==
         "it needs --server-optimizer sgd, adam or yogi.");
+  CHECK(without({"--sums-bound", "8"}) == "it needs --sums fixed-point.");
   CHECK(without({"--dirichlet-split", "class"}) == "it needs --dirichlet.");
   CHECK(without({"--labels", "10", "--absent-logits", "trained"}) ==
         "with --labels 10 no client lacks a label.");

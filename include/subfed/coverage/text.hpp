@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -26,6 +27,24 @@ struct coverage_access {
     for (const std::int64_t x : numbers) out += ' ' + std::to_string(x);
     out += '\n';
   }
+  /// f(numbers) for all numbers of the round that is open; they add up over shards.
+  template <class F>
+  static void open_round(coverage& seen, F&& f) {
+    for (node_tally& t : seen.groups_) f(std::span<std::int64_t>(t.change));
+    f(std::span<std::int64_t>(&seen.open_clients_, 1));
+  }
+  template <class F>
+  static void open_round(coverage_by_class& seen, F&& f) {
+    open_round(seen.all_, f);
+    for (coverage& each : seen.classes_) open_round(each, f);
+  }
+  static coverage& all_of(coverage& seen) noexcept { return seen; }
+  static coverage& all_of(coverage_by_class& seen) noexcept { return seen.all_; }
+  /// Throws unless the round may have so many clients.
+  static void check_open(const coverage& seen, std::int64_t clients) {
+    seen.check_room(clients - seen.open_clients_, 0, 0, 0);
+  }
+
   static void put_groups(std::string& out, const model& net) {
     for (const auto& group : net.groups()) {
       out += "group " + std::to_string(group.extent) + ' ' + as_word(group.name) + '\n';

@@ -41,6 +41,9 @@ inline constexpr const char* partial_average_name = "partial average";
 inline constexpr std::size_t checksum_of_partial = 24;
 inline constexpr std::int64_t most_counted = std::int64_t{1} << 50;
 
+/// Whether the message has the sums of floating-point tensors, and their weights.
+enum class sums_are { included, elsewhere };
+
 /// Options as bytes: they are to be the same at both ends. Of late_weight, whether it is set.
 inline void append_options(field_writer& out, const average_options& options) {
   out.u8(static_cast<std::uint8_t>(options.divide_by));
@@ -193,7 +196,8 @@ inline void append_state(field_writer& out, const tensor_sums& of, bool with_sum
 
 /// The state of one tensor. Where clients have been added it has sums, unless it is a counter.
 inline tensor_sums read_state(field_reader& in, const model::tensor_info& info, bool typed,
-                              bool with_sums, bool with_weights, const partial_limits& limits) {
+                              bool with_sums, sums_are sums, bool with_weights,
+                              const partial_limits& limits) {
   const auto refuse = [&](const std::string& why) {
     in.refuse("tensor '" + info.name + "': " + why, {.tensor = info.name});
   };
@@ -208,7 +212,7 @@ inline tensor_sums read_state(field_reader& in, const model::tensor_info& info, 
   }
   const bool is_number = typed ? code == 0 : code != 0 && is_floating(*out.format);
   const bool is_counter = info.role == role::counter;
-  const bool is_sum = with_sums && is_number && !is_counter;
+  const bool is_sum = sums == sums_are::included && with_sums && is_number && !is_counter;
   const std::size_t count = info.is_local() ? 0 : memory_size<double>(info.extents);
   if (typed && code != 0) refuse("it has a type of its own");
   if (with_sums && !typed && !info.is_local() && code == 0) refuse("it has no type");
@@ -266,68 +270,51 @@ inline tensor_sums read_state(field_reader& in, const model::tensor_info& info, 
   return out;
 }
 
-}  // namespace detail
-
-/// All that a streaming average has added, as bytes: sums, weights or holders, counts. Another machine
-/// merges it, to the same bits as here:
-///
-///   send(write_partial_average(mean));                                       // on each worker
-///   mean.merge(read_partial_average<float>(net, options, bytes));            // on the server
-///
-/// The layout is in docs/messages.md.
 template <class T>
-std::vector<std::byte> write_partial_average(const selective_average<T>& mean) {
-  detail::field_writer out;
-  detail::internals::open(
-      mean,
-      [&](const model& net, const average_options& options, const auto& state, const auto& holders,
-          bool dense, const auto& seen, double cohort_weight, const average_report& report) {
-        out.text("SFP");
-        out.u8(1);
-        out.pad_to(8);
-        out.u64(0);  // the size
-        out.u64(fingerprint(net));
-        out.u64(0);  // the checksum
-        detail::append_options(out, options);
-        out.u64((std::is_void_v<T> ? 0u : 1u) | (dense ? 2u : 0u));
-        out.f64(cohort_weight);
-        detail::append_report(out, net, report);
-        out.u64(seen.size());
-        for (const auto& [round, client] : seen) {
-          out.u64(round);
-          out.u64(client);
-        }
-        detail::holder_list distinct;
-        for (const auto& e : holders.entries()) distinct.add(detail::taking_part(e.sub), e.weight);
-        out.u64(distinct.entries().size());
-        for (const auto& e : distinct.entries()) {
-          const std::vector<std::byte> sets = write_sets(e.sub);
-          out.f64(e.weight);
-          out.u64(sets.size());
-          out.bytes(sets);
-        }
-        out.pad_to(8);
-        const bool with_sums = dense || !distinct.entries().empty();
-        for (const detail::tensor_sums& of : state) detail::append_state(out, of, with_sums);
-      });
+std::vector<std::byte> write_average(const selective_average<T>& mean, sums_are sums) {
+  field_writer out;
+  internals::open(mean, [&](const model& net, const average_options& options, const auto& state,
+                            const auto& holders, bool dense, const auto& seen, double cohort_weight,
+                            const average_report& report) {
+    out.text("SFP");
+    out.u8(1);
+    out.pad_to(8);
+    out.u64(0);  // the size
+    out.u64(fingerprint(net));
+    out.u64(0);  // the checksum
+    append_options(out, options);
+    out.u64((std::is_void_v<T> ? 0u : 1u) | (dense ? 2u : 0u));
+    out.f64(cohort_weight);
+    append_report(out, net, report);
+    out.u64(seen.size());
+    for (const auto& [round, client] : seen) {
+      out.u64(round);
+      out.u64(client);
+    }
+    holder_list distinct;
+    for (const auto& e : holders.entries()) distinct.add(taking_part(e.sub), e.weight);
+    out.u64(distinct.entries().size());
+    for (const auto& e : distinct.entries()) {
+      const std::vector<std::byte> sets = write_sets(e.sub);
+      out.f64(e.weight);
+      out.u64(sets.size());
+      out.bytes(sets);
+    }
+    out.pad_to(8);
+    const bool with_sums = sums == sums_are::included && (dense || !distinct.entries().empty());
+    for (const tensor_sums& of : state) append_state(out, of, with_sums);
+  });
   out.put_u64(8, out.size());
-  out.put_u64(detail::checksum_of_partial,
-              detail::checksum_around(out.all(), detail::checksum_of_partial));
+  out.put_u64(checksum_of_partial, checksum_around(out.all(), checksum_of_partial));
   return std::move(out.all());
 }
 
-/// The average that was written, to be merged into another one of the same model and options. A
-/// late_weight does not travel; both ends have their own.
-///
-/// Throws  error for bytes of another version, model or options, for another kind of T (void or not),
-///         for a wrong checksum, and for what no average contains.
-/// Cost    Memory in proportion to the bytes.
 template <class T>
-selective_average<T> read_partial_average(const model& net, const average_options& options,
-                                          std::span<const std::byte> message) {
-  const detail::float_mode mode;
+selective_average<T> read_average(const model& net, const average_options& options,
+                                  std::span<const std::byte> message, sums_are sums) {
+  const float_mode mode;
   selective_average<T> mean(net, options);
-  detail::field_reader in(message, detail::partial_average_name);
+  field_reader in(message, partial_average_name);
   in.magic("SFP", 1);
   in.skip_padding(8);
   const std::uint64_t size = in.u64();
@@ -340,11 +327,11 @@ selective_average<T> read_partial_average(const model& net, const average_option
               std::to_string(fingerprint(net)));
   }
   const std::uint64_t checksum = in.u64();  // before it is compared: there may be fewer bytes
-  if (detail::checksum_around(message, detail::checksum_of_partial) != checksum) {
+  if (checksum_around(message, checksum_of_partial) != checksum) {
     in.refuse("the checksum is wrong");
   }
-  detail::field_writer own;
-  detail::append_options(own, options);
+  field_writer own;
+  append_options(own, options);
   const auto found = in.bytes(own.size());
   if (!std::equal(found.begin(), found.end(), own.all().begin(), own.all().end())) {
     in.refuse("it was made with other options");
@@ -354,49 +341,75 @@ selective_average<T> read_partial_average(const model& net, const average_option
     in.refuse(std::is_void_v<T> ? "it is of an average of one type, expected one of mixed types"
                                 : "it is of an average of mixed types, expected one of one type");
   }
-  detail::internals::open(mean, [&](const model&, const average_options&, auto& state,
-                                    auto& holders, bool& dense, auto& seen, double& cohort_weight,
-                                    average_report& report) {
-    dense = (flags & 2) != 0;
-    cohort_weight = in.f64();
-    detail::check_weight(cohort_weight, "a partial average's cohort");
-    report = detail::read_report(in, net);
-    const detail::partial_limits limits(options, cohort_weight, report.clients);
-    if (!limits.allows(cohort_weight)) {
-      in.refuse("the weight of its cohort is " + detail::text(cohort_weight));
-    }
-    const std::uint64_t known = in.u64();
-    if (known > in.left() / 16 || (known != 0 && !options.round)) {
-      in.refuse("a list of " + std::to_string(known) + " clients");
-    }
-    for (std::uint64_t i = 0; i < known; ++i) {
-      const std::uint64_t round = in.u64();
-      const std::pair key(round, in.u64());
-      if (!seen.empty() && !(*seen.rbegin() < key)) in.refuse("clients that are not in order");
-      seen.insert(seen.end(), key);
-    }
-    const std::uint64_t entries = in.u64();
-    if (entries > in.left() / 16 || (entries != 0 && dense)) {
-      in.refuse("a list of " + std::to_string(entries) + " submodels");
-    }
-    for (std::uint64_t i = 0; i < entries; ++i) {
-      const double weight = in.f64();
-      if (!limits.allows(weight) || !(weight > 0)) {
-        in.refuse("the weight of a submodel is " + detail::text(weight));
-      }
-      const std::uint64_t bytes = in.u64();
-      holders.add(read_sets(net, in.bytes(bytes)), weight);
-      if (holders.entries().size() != i + 1) in.refuse("a submodel twice");
-    }
-    in.skip_padding(8);
-    const bool with_sums = dense || entries != 0;
-    for (std::size_t t = 0; t < net.tensors().size(); ++t) {
-      state[t] =
-          detail::read_state(in, net.tensors()[t], !std::is_void_v<T>, with_sums, dense, limits);
-    }
-    in.end();
-  });
+  internals::open(
+      mean, [&](const model&, const average_options&, auto& state, auto& holders, bool& dense,
+                auto& seen, double& cohort_weight, average_report& report) {
+        dense = (flags & 2) != 0;
+        cohort_weight = in.f64();
+        check_weight(cohort_weight, "a partial average's cohort");
+        report = read_report(in, net);
+        const partial_limits limits(options, cohort_weight, report.clients);
+        if (!limits.allows(cohort_weight)) {
+          in.refuse("the weight of its cohort is " + text(cohort_weight));
+        }
+        const std::uint64_t known = in.u64();
+        if (known > in.left() / 16 || (known != 0 && !options.round)) {
+          in.refuse("a list of " + std::to_string(known) + " clients");
+        }
+        for (std::uint64_t i = 0; i < known; ++i) {
+          const std::uint64_t round = in.u64();
+          const std::pair key(round, in.u64());
+          if (!seen.empty() && !(*seen.rbegin() < key)) in.refuse("clients that are not in order");
+          seen.insert(seen.end(), key);
+        }
+        const std::uint64_t entries = in.u64();
+        if (entries > in.left() / 16 || (entries != 0 && dense)) {
+          in.refuse("a list of " + std::to_string(entries) + " submodels");
+        }
+        for (std::uint64_t i = 0; i < entries; ++i) {
+          const double weight = in.f64();
+          if (!limits.allows(weight) || !(weight > 0)) {
+            in.refuse("the weight of a submodel is " + text(weight));
+          }
+          const std::uint64_t bytes = in.u64();
+          holders.add(read_sets(net, in.bytes(bytes)), weight);
+          if (holders.entries().size() != i + 1) in.refuse("a submodel twice");
+        }
+        in.skip_padding(8);
+        const bool with_sums = dense || entries != 0;
+        for (std::size_t t = 0; t < net.tensors().size(); ++t) {
+          state[t] =
+              read_state(in, net.tensors()[t], !std::is_void_v<T>, with_sums, sums, dense, limits);
+        }
+        in.end();
+      });
   return mean;
+}
+
+}  // namespace detail
+
+/// All that a streaming average has added, as bytes: sums, weights or holders, counts. Another machine
+/// merges it, to the same bits as here:
+///
+///   send(write_partial_average(mean));                                       // on each worker
+///   mean.merge(read_partial_average<float>(net, options, bytes));            // on the server
+///
+/// The layout is in docs/messages.md.
+template <class T>
+std::vector<std::byte> write_partial_average(const selective_average<T>& mean) {
+  return detail::write_average(mean, detail::sums_are::included);
+}
+
+/// The average that was written, to be merged into another one of the same model and options. A
+/// late_weight does not travel; both ends have their own.
+///
+/// Throws  error for bytes of another version, model or options, for another kind of T (void or not),
+///         for a wrong checksum, and for what no average contains.
+/// Cost    Memory in proportion to the bytes.
+template <class T>
+selective_average<T> read_partial_average(const model& net, const average_options& options,
+                                          std::span<const std::byte> message) {
+  return detail::read_average<T>(net, options, message, detail::sums_are::included);
 }
 
 }  // namespace subfed::inline v0
