@@ -50,6 +50,22 @@ void check_options(const options& o) {
   require(o.sums_bound >= 0x1p-20 && o.sums_bound <= 0x1p100, "--sums-bound",
           "a number from 2^-20 to 2^100", o.sums_bound);
 
+  require(o.liars >= 0 && o.liars < 1, "--liars", "at least 0 and below 1", o.liars);
+  require_not_negative("--lie-factor", o.lie_factor);
+  require_positive("--clip-bound", o.clip_bound);
+  require(o.trim >= 0 && o.trim <= 0.5, "--trim", "0 to 0.5", o.trim);
+  if ((o.liars > 0 || o.against != defense::none) && o.device != "cpu") {
+    throw failure("--liars and --defense cannot be used with --device cuda.");
+  }
+  const bool by_order = o.against == defense::median || o.against == defense::trimmed_mean;
+  if (by_order && (o.weights_by_element || o.fixed_sums || o.server_step != 1 ||
+                   o.divide_by == subfed::divisor::cohort || o.server != server_rule::none)) {
+    throw failure(
+        "--defense median and trimmed-mean take the place of the average: they cannot be used "
+        "with --weight-each element, --sums fixed-point, --average cohort, --server-step or "
+        "--server-optimizer.");
+  }
+
   require_at_least("--clients", o.cohort.clients, 1);
   require(o.cohort.clients <= 1'000'000, "--clients", "at most 1000000", o.cohort.clients);
   require(o.cohort.participation > 0 && o.cohort.participation <= 1, "--participation",

@@ -196,6 +196,26 @@ void add_server(command_line& line, options& o) {
            "The momentum of the server's sgd, and beta1 of its adam and yogi.");
 }
 
+void add_liars(command_line& line, options& o) {
+  line.title("Clients that lie");
+  line.add("liars", o.liars, "The share of clients that send something else than they trained.");
+  line.add_choice("lie", o.told, {{"scaled", lie::scaled}, {"flipped", lie::flipped}},
+                  "What they send instead of their difference to what they were sent: scaled, that "
+                  "times --lie-factor, or flipped, minus that.");
+  line.add("lie-factor", o.lie_factor, "The factor of a lie.");
+  line.add_choice("defense", o.against,
+                  {{"none", defense::none},
+                   {"clip", defense::clip},
+                   {"median", defense::median},
+                   {"trimmed-mean", defense::trimmed_mean}},
+                  "What the server does about it: none; clip every client's difference to an L2 "
+                  "norm; or give each parameter the median or the trimmed-mean of its holders, "
+                  "without weights, the mean where they are fewer than three.");
+  line.add("clip-bound", o.clip_bound, "The L2 norm of --defense clip.");
+  line.add("trim", o.trim,
+           "The share of values that --defense trimmed-mean leaves out at each end.");
+}
+
 void add_methods(command_line& line, options& o) {
   line.title("Single methods");
   line.add("step", o.window_step, "FedRolex: by how many channels the window rolls per round.");
@@ -294,6 +314,11 @@ std::string why_out_of_force(std::string_view name, const options& o) {
       (o.server == server_rule::none || o.server == server_rule::adagrad)) {
     return "it needs --server-optimizer sgd, adam or yogi";
   }
+  if ((name == "lie" || name == "lie-factor") && o.liars == 0) return "it needs --liars";
+  if (name == "clip-bound" && o.against != defense::clip) return "it needs --defense clip";
+  if (name == "trim" && o.against != defense::trimmed_mean) {
+    return "it needs --defense trimmed-mean";
+  }
   if (name == "redraw-capacities" && o.cohort.mix.classes.size() == 1) {
     return "the mix has one capacity";
   }
@@ -365,6 +390,7 @@ std::optional<options> parse_options(int argc, const char* const* argv,
   add_clients(line, o);
   add_training(line, o);
   add_server(line, o);
+  add_liars(line, o);
   add_methods(line, o);
   add_run(line, o, file);
   if (!line.parse(argc, argv, file)) return std::nullopt;

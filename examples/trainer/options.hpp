@@ -31,6 +31,11 @@ enum class thresholds { round, batch };
 /// What stands in front of each convolution; without batch norm convolutions have biases.
 enum class norm_kind { batch, none };
 
+/// What a client that lies does to its difference to what it was sent.
+enum class lie { scaled, flipped };
+/// What the server does about it.
+enum class defense { none, clip, median, trimmed_mean };
+
 struct options {
   // Which methods, by name, in this order.
   std::vector<std::string> methods;
@@ -70,6 +75,14 @@ struct options {
   server_rule server = server_rule::none;
   double server_lr = 0;  // 0: the rule's own
   double server_momentum = 0.9;
+
+  // Clients that send something else than what they trained, and what is done against it.
+  double liars = 0;  // the share of the clients
+  lie told = lie::flipped;
+  double lie_factor = 10;
+  defense against = defense::none;
+  double clip_bound = 2;  // the L2 norm of a client's difference
+  double trim = 0.25;     // of the values of a parameter, at each end
 
   // What single methods ask for.
   std::int64_t window_step = 1;

@@ -9,6 +9,7 @@
 #include <subfed/adapt/torch.hpp>
 #include <subfed/average/by_element.hpp>
 #include <subfed/average/cohort.hpp>
+#include <subfed/average/robust.hpp>
 #include <subfed/average/selective.hpp>
 #include <subfed/cuda/device_view.hpp>
 #include <subfed/draw.hpp>
@@ -17,6 +18,7 @@
 
 #include "failure.hpp"
 #include "host_copy.hpp"
+#include "liars.hpp"
 #include "ranks.hpp"
 
 namespace trainer {
@@ -155,6 +157,8 @@ void server::average(std::span<local_training> cohort) {
   const tensor_list before = copies(network_.tensors());
   if (step_) step_->begin(before);
 
+  tell_lies(cohort, before, settings_);
+  clip(cohort, before, settings_);
   std::vector<subfed::submodel> parts;
   for (const local_training& t : cohort) {
     const subfed::index_set labels(described_.net[described_.classes].extent, t.who->labels);
@@ -167,8 +171,12 @@ void server::average(std::span<local_training> cohort) {
     held = average_over_ranks(parts, cohort);
   } else {
     ranks::together([&] {
-      held = settings_.weights_by_element ? average_by_element(parts, cohort)
-                                          : average_where_it_lies(parts, cohort);
+      if (settings_.against == defense::median || settings_.against == defense::trimmed_mean) {
+        held = robust_average(parts, cohort);
+      } else {
+        held = settings_.weights_by_element ? average_by_element(parts, cohort)
+                                            : average_where_it_lies(parts, cohort);
+      }
     });
   }
 
@@ -240,6 +248,21 @@ subfed::held_elements server::average_where_it_lies(std::span<const subfed::subm
                                   pool_executor{workers_});
   }
   return held;
+}
+
+subfed::held_elements server::robust_average(std::span<const subfed::submodel> parts,
+                                             std::span<local_training> cohort) {
+  std::vector<subfed::update<float>> updates;
+  for (std::size_t c = 0; c < cohort.size(); ++c) {
+    const tensor_list own = cohort[c].network->tensors();
+    updates.push_back({parts[c], subfed::tensor_views<const float>(own), 1});
+  }
+  subfed::robust_options how;
+  if (settings_.against == defense::trimmed_mean) how.trim = settings_.trim;
+  how.on_few = subfed::few_holders::mean;
+  subfed::robust_cohort<float>(described_.net, updates, network_.tensors(), how,
+                               pool_executor{workers_});
+  return {described_.net, parts};
 }
 
 subfed::held_elements server::average_by_element(std::span<const subfed::submodel> parts,

@@ -60,6 +60,8 @@ class server {
                                            std::span<local_training> cohort);
   subfed::held_elements average_by_element(std::span<const subfed::submodel> parts,
                                            std::span<local_training> cohort);
+  subfed::held_elements robust_average(std::span<const subfed::submodel> parts,
+                                       std::span<local_training> cohort);
   double weight_of(const local_training& own);
   subfed::average_options options_of_average(std::span<local_training> cohort);
   /// Whether every rank has all networks of a cohort, once they are trained.

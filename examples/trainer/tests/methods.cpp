@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "host_copy.hpp"
+#include "liars.hpp"
 #include "server.hpp"
 #include "torch_runtime.hpp"
 
@@ -313,4 +314,85 @@ DOCTEST_TEST_CASE("weights and the server's optimiser do what their names say") 
   DOCTEST_CHECK(distance(after("fedavg", settings, 2), by_examples) < 1e-6);
   settings.server = trainer::server_rule::yogi;
   DOCTEST_CHECK(distance(after("fedavg", settings, 2), by_examples) > 1e-3);
+}
+
+DOCTEST_TEST_CASE("as many clients lie as are asked for, and by the seed") {
+  trainer::options settings = all_of_capacity_1();
+  settings.cohort.clients = 40;
+  settings.liars = 0.25;
+  const auto liars = [&] {
+    std::vector<std::uint64_t> out;
+    for (std::uint64_t c = 0; c < 40; ++c) {
+      if (trainer::is_liar(c, settings)) out.push_back(c);
+    }
+    return out;
+  };
+  const auto first = liars();
+  DOCTEST_CHECK(first.size() == 10);
+  settings.cohort.seed = 2;
+  DOCTEST_CHECK(liars() != first);
+  settings.liars = 0;
+  DOCTEST_CHECK(liars().empty());
+}
+
+DOCTEST_TEST_CASE("a lie is the difference to what was sent, times the factor or minus it") {
+  trainer::options settings = all_of_capacity_1();
+  settings.cohort.mix.classes = {{0.5, 1}};
+  const auto start = after("heterofl", settings, 0);
+  const auto honest = after("heterofl", settings, 1);
+  settings.liars = 0.999999;  // of 6 clients 5
+  settings.lie_factor = 1;
+  settings.told = trainer::lie::scaled;
+  DOCTEST_CHECK(distance(after("heterofl", settings, 1), honest) < 1e-5);
+  settings.lie_factor = 0;
+  settings.cohort.clients = 1;
+  settings.cohort.participation = 1;
+  settings.liars = 0.9999999999;  // of 1 client
+  DOCTEST_CHECK(distance(after("heterofl", settings, 1), start) < 1e-6);
+  settings.lie_factor = 1;
+  const auto alone = after("heterofl", settings, 1);
+  settings.told = trainer::lie::flipped;
+  const auto flipped = after("heterofl", settings, 1);
+  for (std::size_t t = 0; t < start.size(); ++t) {
+    DOCTEST_CHECK(at::allclose(flipped[t] - start[t], start[t] - alone[t], 1e-4, 1e-5));
+  }
+  DOCTEST_CHECK(distance(flipped, start) > 1e-4);
+}
+
+DOCTEST_TEST_CASE("a clipped client moves the model by the bound, and no further") {
+  trainer::options settings = all_of_capacity_1();
+  settings.cohort.clients = 1;
+  settings.cohort.participation = 1;
+  settings.absent = trainer::absent_classes::trained;  // all rows are averaged
+  const auto start = after("heterofl", settings, 0);
+  settings.against = trainer::defense::clip;
+  settings.clip_bound = 0.01;
+  small_run run("heterofl", settings);
+  const auto moved = run.rounds(1);
+  double squares = 0;
+  for (std::size_t t = 0; t < start.size(); ++t) {
+    if (!run.central->described().net.tensors()[t].is_parameter()) continue;
+    squares += (moved[t] - start[t]).to(at::kDouble).square().sum().item<double>();
+  }
+  DOCTEST_CHECK(std::fabs(std::sqrt(squares) - 0.01) < 1e-5);
+}
+
+DOCTEST_TEST_CASE("the median of one liar among three is near the honest, the mean is not") {
+  trainer::options settings = all_of_capacity_1();
+  settings.cohort.clients = 3;
+  settings.cohort.participation = 1;
+  settings.absent = trainer::absent_classes::trained;
+  const auto honest = after("heterofl", settings, 1);
+  settings.liars = 0.34;
+  settings.lie_factor = 100;
+  const double mean = distance(after("heterofl", settings, 1), honest);
+  settings.against = trainer::defense::median;
+  const double median = distance(after("heterofl", settings, 1), honest);
+  settings.against = trainer::defense::trimmed_mean;
+  settings.trim = 0.34;  // one of three at each end: the median
+  DOCTEST_CHECK(distance(after("heterofl", settings, 1), honest) == median);
+  settings.trim = 0;
+  DOCTEST_CHECK(distance(after("heterofl", settings, 1), honest) > 0.5 * mean);
+  DOCTEST_CHECK(median < 0.1 * mean);
+  DOCTEST_CHECK(median > 0);
 }

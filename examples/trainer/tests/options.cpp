@@ -353,6 +353,10 @@ TEST_CASE("each number has its range") {
       {"--weight-decay", {"0"}, {"-1", "nan", "inf"}},
       {"--server-step", {"0.1", "2"}, {"0", "-1", "nan", "inf"}},
       {"--sums-bound", {"0.001", "1e9"}, {"0", "-1", "nan", "inf"}, {"--sums", "fixed-point"}},
+      {"--liars", {"0", "0.5"}, {"1", "-0.1", "nan"}},
+      {"--lie-factor", {"0", "10"}, {"-1", "nan", "inf"}, {"--liars", "0.1"}},
+      {"--clip-bound", {"0.1", "9"}, {"0", "-1", "nan", "inf"}, {"--defense", "clip"}},
+      {"--trim", {"0", "0.5"}, {"0.6", "-0.1", "nan"}, {"--defense", "trimmed-mean"}},
       {"--server-lr", {"0", "0.1"}, {"-1", "nan", "inf"}, {"--server-optimizer", "sgd"}},
       {"--server-momentum", {"0"}, {"-0.1", "1", "nan"}, {"--server-optimizer", "yogi"}},
       {"--step", {"1", "-3"}, {"0", "1.5", "9223372036854775808"}},
@@ -445,6 +449,14 @@ TEST_CASE("an option that would have no effect is refused, with the reason") {
   CHECK(without({"--server-optimizer", "adagrad", "--server-momentum", "0.5"}) ==
         "it needs --server-optimizer sgd, adam or yogi.");
   CHECK(without({"--sums-bound", "8"}) == "it needs --sums fixed-point.");
+  CHECK(without({"--lie", "scaled"}) == "it needs --liars.");
+  CHECK(without({"--lie-factor", "2"}) == "it needs --liars.");
+  CHECK(without({"--clip-bound", "2"}) == "it needs --defense clip.");
+  CHECK(without({"--trim", "0.1"}) == "it needs --defense trimmed-mean.");
+  CHECK(refused({"--device", "cuda", "--liars", "0.1"}) ==
+        "--liars and --defense cannot be used with --device cuda.");
+  CHECK(refused({"--defense", "median", "--average", "cohort"})
+            .starts_with("--defense median and trimmed-mean take the place of the average:"));
   CHECK(without({"--dirichlet-split", "class"}) == "it needs --dirichlet.");
   CHECK(without({"--labels", "10", "--absent-logits", "trained"}) ==
         "with --labels 10 no client lacks a label.");
