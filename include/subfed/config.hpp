@@ -52,6 +52,34 @@
 #define SUBFED_PREFETCH(address) static_cast<void>(address)
 #endif
 
+/// 1 where inner loops are also compiled for instructions that only some processors have, which are
+/// chosen when the program runs (see detail/instructions.hpp). Define it as 0 before the first include
+/// to leave them out: results have the same bits.
+#ifndef SUBFED_VARIANTS
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__CUDACC__)
+#define SUBFED_VARIANTS 1
+#else
+#define SUBFED_VARIANTS 0
+#endif
+#endif
+#if SUBFED_VARIANTS
+/// 1 where a sanitizer is to see every read.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SUBFED_SEES_READS 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
+    __has_feature(memory_sanitizer)
+#define SUBFED_SEES_READS 1
+#endif
+#endif
+#ifndef SUBFED_SEES_READS
+#define SUBFED_SEES_READS 0
+#endif
+#define SUBFED_AVX2 __attribute__((target("avx2,fma,f16c,popcnt")))
+#define SUBFED_AVX512 \
+  __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,popcnt")))
+#endif
+
 /// Checks an invariant of the library itself, never a caller's data. Active unless NDEBUG is
 /// defined; define the macro before the first include to replace it.
 #ifndef SUBFED_ASSERT

@@ -2,6 +2,7 @@
 /// Slice, scatter and scatter_add of all tensors of a submodel in one call.
 #pragma once
 
+#include <subfed/detail/copy_rows.hpp>
 #include <subfed/detail/float_mode.hpp>
 #include <subfed/detail/internals.hpp>
 #include <subfed/detail/loop_nest.hpp>
@@ -42,6 +43,9 @@ struct copy_out {
                   std::int64_t n, placement where) noexcept {
     copy_run(global, global_stride, local, local_stride, n, where);
   }
+  static void row(const row_units& units, const void* global, void* local) noexcept {
+    units.copy_out(bytes_at(global), bytes_at(local));
+  }
 };
 struct copy_in {
   static constexpr bool moves = true;
@@ -49,6 +53,9 @@ struct copy_in {
   static void run(G* global, std::int64_t global_stride, const L* local, std::int64_t local_stride,
                   std::int64_t n, placement where) noexcept {
     copy_run(local, local_stride, global, global_stride, n, where);
+  }
+  static void row(const row_units& units, void* global, const void* local) noexcept {
+    units.copy_in(bytes_at(local), bytes_at(global));
   }
 };
 struct add_in {
@@ -126,6 +133,12 @@ class model_walk {
   template <class Verb, class E, class L>
   static void typed_part(const loop_nest& walk, const part& p, E* global, L* local,
                          std::int64_t local_size) {
+    if constexpr (Verb::moves && std::is_same_v<std::remove_const_t<E>, std::remove_const_t<L>>) {
+      const auto copy = [&](const row_units& units, std::int64_t g, std::int64_t l) {
+        Verb::row(units, global + g, local + l);
+      };
+      if (for_each_row_of_units(walk, p.begin, p.end, sizeof(E), copy)) return;
+    }
     const placement where = placement_of(local_size, sizeof(E));
     walk.for_each(p.begin, p.end, [&](std::int64_t g, std::int64_t l, std::int64_t length) {
       Verb::run(global + g, walk.global_stride(), local + l, walk.local_stride(), length, where);

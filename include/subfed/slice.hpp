@@ -3,6 +3,7 @@
 #pragma once
 
 #include <subfed/detail/call_elements.hpp>
+#include <subfed/detail/copy_rows.hpp>
 #include <subfed/detail/copy_run.hpp>
 #include <subfed/detail/float_mode.hpp>
 #include <subfed/detail/loop_nest.hpp>
@@ -11,6 +12,7 @@
 #include <subfed/tensor_view.hpp>
 
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 namespace subfed::inline v0 {
@@ -40,6 +42,13 @@ void slice(const Global& global, const selection& chosen, Local&& local) {
   const detail::loop_nest walk(chosen, from, to);
   const detail::placement where = detail::placement_of(to.size(), sizeof(written));
   const detail::float_mode mode;
+  if constexpr (std::is_same_v<read, written>) {
+    const auto copy = [&](const detail::row_units& units, std::int64_t g, std::int64_t l) {
+      units.copy_out(detail::bytes_at(from.data_handle() + g),
+                     detail::bytes_at(to.data_handle() + l));
+    };
+    if (detail::for_each_row_of_units(walk, 0, walk.outer_steps(), sizeof(read), copy)) return;
+  }
   walk.for_each([&](std::int64_t g, std::int64_t l, std::int64_t length) {
     detail::copy_run(from.data_handle() + g, walk.global_stride(), to.data_handle() + l,
                      walk.local_stride(), length, where);

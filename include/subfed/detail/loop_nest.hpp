@@ -91,19 +91,40 @@ class loop_nest {
       f(global_start_, local_start_, std::int64_t{1});
       return;
     }
+    for_each_step(begin, end, [&](const run& r) { descend(0, r, global_start_, local_start_, f); });
+  }
+
+  /// Whether there is a loop around the innermost one, whose runs are the same for each of its steps.
+  bool has_rows() const noexcept { return !empty_ && dimensions_.size() >= 2; }
+  /// Pre: has_rows().
+  std::span<const run> row_runs() const noexcept { return dimensions_.back().selected.runs; }
+  std::int64_t row_extent() const noexcept { return dimensions_.back().selected.global_extent; }
+  std::int64_t elements_a_row() const noexcept { return steps(dimensions_.back()); }
+
+  /// Calls f(global_offset, local_offset) for every row of the steps begin .. end-1: for the runs of the
+  /// innermost loop together. Pre: has_rows().
+  template <class F>
+  void for_each_row(std::int64_t begin, std::int64_t end, F&& f) const {
+    if (begin >= end) return;
+    for_each_step(begin, end,
+                  [&](const run& r) { descend_to_rows(0, r, global_start_, local_start_, f); });
+  }
+
+ private:
+  /// Calls f(part of a run) for the steps begin .. end-1 of the outermost loop.
+  template <class F>
+  void for_each_step(std::int64_t begin, std::int64_t end, F&& f) const {
     std::int64_t before = 0;  // steps of the runs so far
     for (const run& r : dimensions_.front().selected.runs) {
       const std::int64_t from = (std::max)(begin - before, std::int64_t{0});
       const std::int64_t to = (std::min)(end - before, r.length);
-      if (from < to) {
-        descend(0, run{r.position + from, r.first + from, to - from}, global_start_, local_start_,
-                f);
-      }
+      if (from < to) f(run{r.position + from, r.first + from, to - from});
       before += r.length;
       if (before >= end) return;
     }
   }
 
+ public:
   std::int64_t global_stride() const noexcept {
     return dimensions_.empty() ? 1 : dimensions_.back().global_stride;
   }
@@ -167,6 +188,26 @@ class loop_nest {
     const std::vector<run>& inner = dimensions_[level + 1].selected.runs;
     for (std::int64_t i = 0; i < r.length; ++i) {
       for (const run& next : inner) descend(level + 1, next, g, l, f);
+      g += d.global_stride;
+      l += d.local_stride;
+    }
+  }
+
+  /// The same as far as the innermost loop but one.
+  template <class F>
+  void descend_to_rows(std::size_t level, const run& r, std::int64_t global, std::int64_t local,
+                       F& f) const {
+    const walk_dimension& d = dimensions_[level];
+    std::int64_t g = global + r.first * d.global_stride;
+    std::int64_t l = local + r.position * d.local_stride;
+    for (std::int64_t i = 0; i < r.length; ++i) {
+      if (level + 2 == dimensions_.size()) {
+        f(g, l);
+      } else {
+        for (const run& next : dimensions_[level + 1].selected.runs) {
+          descend_to_rows(level + 1, next, g, l, f);
+        }
+      }
       g += d.global_stride;
       l += d.local_stride;
     }

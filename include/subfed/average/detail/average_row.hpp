@@ -6,7 +6,9 @@
 #include <subfed/average/detail/fixed_terms.hpp>
 #include <subfed/average/detail/kernels.hpp>
 #include <subfed/average/detail/layout.hpp>
+#include <subfed/average/detail/stream.hpp>
 #include <subfed/average/detail/terms.hpp>
+#include <subfed/average/detail/variants.hpp>
 #include <subfed/average/detail/wide_number.hpp>
 #include <subfed/average/options.hpp>
 #include <subfed/detail/arithmetic.hpp>
@@ -46,6 +48,14 @@ class average_row {
     largest = terms.largest_of_values(largest);
     checked_ = !plain_ || largest > largest_of<T>();
     mended_ = !checked_ && is_far_reaching(largest);
+    lanes_ = std::is_same_v<T, From> && in_lanes<T>();
+    const auto is_ordinary = [](const auto& p) {
+      return p.weight > power_of_two(-420) && p.weight < power_of_two(420);
+    };
+    if (sizeof(T) <= 4 && !terms.has_sums() &&
+        std::all_of(layout.participants().begin(), layout.participants().end(), is_ordinary)) {
+      how_ = division::by_reciprocal;
+    }
   }
   ~average_row() = default;
 
@@ -116,6 +126,12 @@ class average_row {
         }
       }
     } else if (stride == 1) {
+      if constexpr (has_lanes<T>) {
+        if (in_lanes<T>()) {
+          return mean_streams<T>(nullptr, 0, true, sums, divider(weight), division::by_instruction,
+                                 out, length);
+        }
+      }
       for (std::int64_t i = 0; i < length; ++i) out[i] = traits::store(sums[i] / weight);
     } else {
       for (std::int64_t i = 0; i < length; ++i) out[i * stride] = traits::store(sums[i] / weight);
@@ -222,11 +238,14 @@ class average_row {
   const average_layout<From>& layout_;
   average_terms terms_;
   bool plain_;
-  bool checked_;                 // results may be too large for T
-  bool mended_;                  // sums may be too large
+  bool checked_;        // results may be too large for T
+  bool mended_;         // sums may be too large
+  bool lanes_ = false;  // vector loops are in use
+  division how_ = division::by_instruction;
   std::int64_t row_global_ = 0;  // offsets of the row in the global tensor and its sums
   std::int64_t row_sum_ = 0;
   std::vector<std::vector<holder>> holders_;  // of each level; the last: of the row
+  bool holders_are_new_ = true;               // since a row was cut into segments
   std::array<double, tile> sums_{};
   std::array<double, tile> weights_{};
   std::vector<term_rule> rules_;     // of each participant, where fixed-point sums are made here

@@ -191,10 +191,40 @@ std::int64_t add_contiguous_terms(const X* from, std::int64_t length, const term
   return beyond;
 }
 
+/// values[i] = from[i stride].
+template <class E>
+void load_values(const E* from, std::int64_t stride, std::int64_t length, double* values) noexcept {
+  if constexpr (has_lanes<E>) {
+    if (stride == 1 && in_lanes<E>()) {
+      const stream<E> one{from, 1};
+      return add_streams(&one, 1, true, nullptr, values, length);  // onto -0, which changes nothing
+    }
+  }
+  for (std::int64_t i = 0; i < length; ++i) values[i] = scalar_traits<E>::load(from[i * stride]);
+}
+
 /// sums[i sum_stride] += the term of from[i stride]. Returns how many values are beyond the bound.
 template <class E>
 std::int64_t add_terms(const E* from, std::int64_t stride, const term_rule& rule,
                        std::int64_t* sums, std::int64_t sum_stride, std::int64_t length) noexcept {
+  if constexpr (has_lanes<E>) {
+    if (stride == 1 && sum_stride == 1 && rule.narrow && in_lanes<E>()) {
+      narrow_terms terms{rule.weight, rule.shift, rule.bound, false};
+      bool any_beyond = false;
+      const std::int64_t done = add_narrow_terms(from, length, terms, sums, any_beyond);
+      std::int64_t beyond = 0;
+      if (any_beyond) {
+        terms.takes_back = true;
+        add_narrow_terms(from, length, terms, sums, any_beyond);
+      }
+      for (std::int64_t i = any_beyond ? 0 : done; i < length; ++i) {
+        const double x = scalar_traits<E>::load(from[i]);
+        sums[i] += rule(x);
+        beyond += rule.is_beyond(x) ? 1 : 0;
+      }
+      return beyond;
+    }
+  }
   if constexpr (std::is_same_v<E, float> || std::is_same_v<E, double>) {
     if (stride == 1 && sum_stride == 1) return add_contiguous_terms(from, length, rule, sums);
   }
@@ -203,9 +233,7 @@ std::int64_t add_terms(const E* from, std::int64_t stride, const term_rule& rule
   std::int64_t beyond = 0;
   for (std::int64_t b = 0; b < length; b += block) {
     const std::int64_t here = (std::min)(length - b, block);
-    for (std::int64_t i = 0; i < here; ++i) {
-      values[i] = scalar_traits<E>::load(from[(b + i) * stride]);
-    }
+    load_values(from + b * stride, stride, here, values);
     if (sum_stride == 1) {
       beyond += add_contiguous_terms(values, here, rule, sums + b);
       continue;
@@ -241,11 +269,14 @@ bool any_beyond(const E* from, std::int64_t stride, std::int64_t length,
   if constexpr (std::is_same_v<E, float> || std::is_same_v<E, double>) {
     if (stride == 1) return any_beyond(from, length, rule);
   }
-  bool any = false;
-  for (std::int64_t i = 0; i < length; ++i) {
-    any = any || rule.is_beyond(scalar_traits<E>::load(from[i * stride]));
+  constexpr std::int64_t block = 256;
+  double values[block];
+  for (std::int64_t b = 0; b < length; b += block) {
+    const std::int64_t here = (std::min)(length - b, block);
+    load_values(from + b * stride, stride, here, values);
+    if (any_beyond(values, here, rule)) return true;
   }
-  return any;
+  return false;
 }
 
 /// out[i] = the value of sums[i], divided by a weight.

@@ -4,6 +4,8 @@
 /// bits. Sums start from -0, which changes no number that is added to it; 0 would turn -0 into 0.
 #pragma once
 
+#include <subfed/average/detail/stream.hpp>
+#include <subfed/average/detail/variants.hpp>
 #include <subfed/config.hpp>
 #include <subfed/detail/arithmetic.hpp>
 #include <subfed/scalar.hpp>
@@ -49,31 +51,18 @@ inline void clear_sums(double* sums, std::int64_t length) noexcept {
   for (; i < length; ++i) sums[i] = -0.0;
 }
 
-/// One client's run of elements.
-template <class T>
-struct stream {
-  const T* data;
-  double weight;
-};
-
-/// Division by a weight: by its reciprocal where that gives the same bits.
-struct divider {
-  double weight;
-  double reciprocal;
-  bool exact;  ///< weight is a power of two that has a reciprocal
-
-  explicit divider(double w) noexcept : weight(w), reciprocal(1 / w) {
-    const auto bits = std::bit_cast<std::uint64_t>(w);
-    const auto exponent = bits >> 52;
-    exact = (bits & 0xFFFFFFFFFFFFFu) == 0 && exponent > 0 && exponent < 2 * 1023;
-  }
-};
-
 /// sums[i sum_stride] += weight * from[i stride].
 template <class T>
 void accumulate(const T* from, std::int64_t stride, double weight, double* sums,
                 std::int64_t sum_stride, std::int64_t length) noexcept {
   using traits = scalar_traits<T>;
+  constexpr std::int64_t lanes_pay = 16;  // below, the loop is as fast
+  if constexpr (has_lanes<T>) {
+    if (stride == 1 && sum_stride == 1 && length >= lanes_pay && in_lanes<T>()) {
+      const stream<T> one{from, weight};
+      return add_streams(&one, 1, weight == 1, sums, sums, length);
+    }
+  }
   if (stride != 1 || sum_stride != 1) {
     for (std::int64_t i = 0; i < length; ++i) {
       sums[i * sum_stride] += rounded_product(weight, traits::load(from[i * stride]));

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <subfed/average/detail/any_element.hpp>
+#include <subfed/average/detail/variants.hpp>
 #include <subfed/selection.hpp>
 #include <subfed/tensor_view.hpp>
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -52,6 +54,13 @@ struct node_holders {
   bool empty() const noexcept { return masks.empty(); }
 };
 
+/// Which elements of an innermost loop a shape has, as bits, for vector loops over random sets.
+struct element_masks {
+  std::vector<std::uint16_t> masks;  ///< for every 16 elements
+  std::vector<std::int32_t> starts;  ///< how many of its elements come before them
+  std::int64_t size = 0;             ///< its elements
+};
+
 /// The loops over one tensor, outermost first: its dimensions ordered by stride, and merged where
 /// every participant holds all of the inner one. Participants with the same dimensions share them.
 template <class T>
@@ -80,7 +89,11 @@ class average_layout {
     for (std::size_t p = 0; p < participants_.size(); ++p) {
       contiguous_ = contiguous_ && (participants_[p].data == nullptr || inner.strides[p] == 1);
     }
-    if (contiguous_ && !std::is_same_v<T, any_element>) find_node_holders();
+    if (!contiguous_ || std::is_same_v<T, any_element> || !has_short_runs()) return;
+    if constexpr (has_lanes<T> && sizeof(T) <= 4) {
+      if (in_lanes<T>() && find_masks()) return;
+    }
+    find_node_holders();
   }
 
   std::span<const average_level> levels() const noexcept { return levels_; }
@@ -92,6 +105,11 @@ class average_layout {
 
   /// Who holds the innermost nodes; empty where it is not needed (see node_holders).
   const node_holders& nodes() const noexcept { return nodes_; }
+  /// The innermost elements of each shape; empty where they are not needed, or not in ascending order.
+  std::span<const element_masks> masks() const noexcept { return masks_; }
+  /// How many elements a participant has one after the other in memory; 0 where there are gaps. Known
+  /// where there are masks.
+  std::int64_t dense_size(std::size_t participant) const noexcept { return dense_[participant]; }
 
  private:
   /// Longer units are not distinguished: segments are long then anyway.
@@ -169,22 +187,75 @@ class average_layout {
     return true;
   }
 
-  /// Where runs are short on average, units are not single elements, and everybody's data is
-  /// available.
+  /// Whether runs are short on average, and everybody's data is available.
+  bool has_short_runs() const {
+    const average_level& inner = levels_.back();
+    const std::size_t count = participants_.size();
+    std::size_t runs = 0;
+    for (std::size_t p = 0; p < count; ++p) {
+      if (participants_[p].data == nullptr) return false;
+      runs += inner.runs_of(p).size();
+    }
+    constexpr std::int64_t shortest = 32;  // elements per run; with longer ones segments pay off
+    return runs > 2 * count &&
+           static_cast<std::int64_t>(runs) * shortest > inner.extent * inner.unit;
+  }
+
+  /// False where a shape's nodes are not in ascending order, or there are too many of them.
+  bool find_masks() {
+    const average_level& inner = levels_.back();
+    if (inner.extent > (std::int64_t{1} << 30) / inner.unit) return false;
+    const auto blocks = static_cast<std::size_t>((inner.extent * inner.unit + 15) / 16);
+    for (const std::vector<run>& runs : inner.runs) {
+      element_masks& own = masks_.emplace_back();
+      own.masks.assign(blocks, 0);
+      for (const run& r : runs) {
+        if (r.position * inner.unit != own.size) {
+          masks_.clear();
+          return false;
+        }
+        own.size += r.length * inner.unit;
+        set_bits(own.masks, r.first * inner.unit, (r.first + r.length) * inner.unit);
+      }
+      std::int32_t before = 0;
+      own.starts.reserve(blocks);
+      for (const std::uint16_t mask : own.masks) {
+        own.starts.push_back(before);
+        before += std::popcount(mask);
+      }
+    }
+    for (std::size_t p = 0; p < participants_.size(); ++p) dense_.push_back(find_dense_size(p));
+    return true;
+  }
+
+  std::int64_t find_dense_size(std::size_t p) const {
+    std::int64_t size = 1;
+    for (std::size_t l = levels_.size(); l-- > 0;) {
+      const average_level& at = levels_[l];
+      std::int64_t held = 0;
+      for (const run& r : at.runs_of(p)) held += r.length;
+      if (held != 1 && at.strides[p] != size && l + 1 != levels_.size()) return 0;
+      size *= held * at.unit;
+    }
+    return size;
+  }
+
+  static void set_bits(std::vector<std::uint16_t>& masks, std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end;) {
+      const std::int64_t until = (std::min)(end, (i / 16 + 1) * 16);
+      const unsigned below = (1u << (until - (i / 16) * 16)) - 1;
+      const unsigned from = (1u << (i % 16)) - 1;
+      std::uint16_t& mask = masks[static_cast<std::size_t>(i / 16)];
+      mask = static_cast<std::uint16_t>(mask | (below & ~from));
+      i = until;
+    }
+  }
+
+  /// Where units are not single elements.
   void find_node_holders() {
     const average_level& inner = levels_.back();
     const std::size_t count = participants_.size();
     if (count > 64 || inner.unit == 1 || inner.extent > (std::int64_t{1} << 30)) return;
-    std::size_t runs = 0;
-    for (std::size_t p = 0; p < count; ++p) {
-      if (participants_[p].data == nullptr) return;
-      runs += inner.runs_of(p).size();
-    }
-    constexpr std::int64_t shortest = 32;  // elements per run; with longer ones segments pay off
-    if (runs <= 2 * count ||
-        static_cast<std::int64_t>(runs) * shortest <= inner.extent * inner.unit) {
-      return;
-    }
     const auto extent = static_cast<std::size_t>(inner.extent);
     nodes_.masks.assign(extent, 0);
     nodes_.positions.assign(extent * count, 0);
@@ -203,6 +274,8 @@ class average_layout {
   std::vector<average_level> levels_;
   bool contiguous_ = false;
   node_holders nodes_;
+  std::vector<element_masks> masks_;
+  std::vector<std::int64_t> dense_;
 };
 
 }  // namespace subfed::inline v0::detail

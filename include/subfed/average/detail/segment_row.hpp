@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 namespace subfed::inline v0::detail {
@@ -32,7 +33,10 @@ class segment_row : protected average_row<T, From> {
   using base::checked_;
   using base::convert_apart;
   using base::global_;
+  using base::holders_are_new_;
+  using base::how_;
   using base::inner;
+  using base::lanes_;
   using base::layout_;
   using base::mend;
   using base::mended_;
@@ -60,15 +64,20 @@ class segment_row : protected average_row<T, From> {
     double weight;
   };
 
-  /// The row's segments; kept from row to row while the holders are the same. False where the
-  /// average segment would be too short to pay off, or where single elements are left out.
-  bool find_segments(const std::vector<holder>& holders) {
+  /// The segments of a row's nodes begin .. end-1; kept from row to row while the holders are the same.
+  /// False where the average segment would be too short to pay off, or where single elements are left
+  /// out.
+  bool find_segments(const std::vector<holder>& holders, std::int64_t begin, std::int64_t end) {
     if (skips_elements()) return false;
     const auto same = [](const holder& a, std::size_t b) { return a.participant == b; };
-    if (std::equal(holders.begin(), holders.end(), segment_holders_.begin(), segment_holders_.end(),
-                   same)) {
-      return segmented_;
-    }
+    const bool known =
+        begin == begin_ && end == end_ &&
+        (!holders_are_new_ || std::equal(holders.begin(), holders.end(), segment_holders_.begin(),
+                                         segment_holders_.end(), same));
+    holders_are_new_ = false;
+    if (known) return segmented_;
+    begin_ = begin;
+    end_ = end;
     segment_holders_.clear();
     std::size_t runs = 0;
     for (const holder& h : holders) {
@@ -78,23 +87,28 @@ class segment_row : protected average_row<T, From> {
     constexpr std::int64_t shortest = 32;  // elements per run; shorter ones go through the tile
     segmented_ = static_cast<std::int64_t>(runs) * shortest <= inner().extent * inner().unit ||
                  runs <= 2 * holders.size();
-    if (segmented_) cut_segments(holders);
+    if (segmented_) cut_segments(holders, begin, end);
     return segmented_;
   }
 
-  void cut_segments(const std::vector<holder>& holders) {
+  void cut_segments(const std::vector<holder>& holders, std::int64_t begin, std::int64_t end) {
     borders_.clear();
+    run_cursor_.clear();
     for (const holder& h : holders) {
-      for (const subfed::run& r : inner().runs_of(h.participant)) {
-        borders_.push_back(r.first);
-        borders_.push_back(r.first + r.length);
+      const std::span<const subfed::run> runs = inner().runs_of(h.participant);
+      auto r = std::partition_point(runs.begin(), runs.end(), [begin](const subfed::run& x) {
+        return x.first + x.length <= begin;
+      });
+      run_cursor_.push_back(static_cast<std::size_t>(r - runs.begin()));
+      for (; r != runs.end() && r->first < end; ++r) {
+        borders_.push_back((std::max)(r->first, begin));
+        borders_.push_back((std::min)(r->first + r->length, end));
       }
     }
     std::sort(borders_.begin(), borders_.end());
     borders_.erase(std::unique(borders_.begin(), borders_.end()), borders_.end());
     segments_.clear();
     parts_.clear();
-    run_cursor_.assign(holders.size(), 0);
     const std::int64_t unit = inner().unit;
     for (std::size_t b = 1; b < borders_.size(); ++b) {
       const std::size_t first_part = parts_.size();
@@ -132,7 +146,7 @@ class segment_row : protected average_row<T, From> {
                     std::int64_t global_offset, std::int64_t sum_offset, std::int64_t from,
                     std::int64_t to) {
     report_.held += to - from;
-    if (checked_ || !layout_.contiguous() || convert_apart || makes_terms()) {
+    if (checked_ || !layout_.contiguous() || (convert_apart && !lanes_) || makes_terms()) {
       for (std::int64_t b = from; b < to; b += tile) {
         const std::int64_t length = (std::min)(to - b, tile);
         start_tile(sum_offset + b * inner().sum_stride, length);
@@ -150,7 +164,7 @@ class segment_row : protected average_row<T, From> {
       }
       return;
     }
-    if constexpr (!convert_apart) {
+    if constexpr (std::is_same_v<T, From>) {
       if (!mended_) {
         contiguous_mean(holders, s, global_offset, sum_offset, from, to);
         return;
@@ -176,6 +190,12 @@ class segment_row : protected average_row<T, From> {
     }
     if (terms_.sums != nullptr) {
       const double* const sums = terms_.sums + sum_offset + from;
+      if constexpr (has_lanes<T>) {
+        if (lanes_) {
+          return mean_streams<T>(nullptr, 0, true, sums, s.by, division::by_instruction, out,
+                                 to - from);
+        }
+      }
       if (s.by.exact) {
         for (std::int64_t i = 0; i < to - from; ++i) {
           out[i] = scalar_traits<T>::store(sums[i] * s.by.reciprocal);
@@ -193,6 +213,9 @@ class segment_row : protected average_row<T, From> {
       const holder& h = holders[part.holder];
       streams_[k] = {part.data + h.offset + part.offset + (from - s.begin), part.weight};
     }
+    if constexpr (has_lanes<T>) {
+      if (lanes_) return mean_in_blocks(s, out, to - from);
+    }
     if (s.parts <= stream_limit) {
       with_streams(streams_.data(), s.parts, s.ones,
                    [&](const auto& group) { group.mean(nullptr, s.by, out, to - from); });
@@ -200,6 +223,26 @@ class segment_row : protected average_row<T, From> {
     }
     for (std::int64_t b = from; b < to; b += tile) {
       many_streams_mean(s, out + (b - from), (std::min)(to - b, tile));
+    }
+  }
+
+  /// Streams in blocks of a few, so that the processor can follow all of them: block after block, through
+  /// the tile.
+  void mean_in_blocks(const segment& s, T* out, std::int64_t length) {
+    constexpr std::int64_t short_run = 256;  // of which all streams at once are in the cache
+    const std::size_t streams_a_block = length <= short_run ? s.parts : 16;
+    const std::int64_t piece = s.parts <= streams_a_block ? length : tile;
+    for (std::int64_t b = 0; b < length; b += piece) {
+      const std::int64_t here = (std::min)(piece, length - b);
+      const double* before = nullptr;
+      std::size_t done = 0;
+      for (; s.parts - done > streams_a_block; done += streams_a_block) {
+        add_streams(streams_.data() + done, streams_a_block, s.ones, before, sums_.data(), here);
+        before = sums_.data();
+      }
+      mean_streams(streams_.data() + done, s.parts - done, s.ones, before, s.by, how_, out + b,
+                   here);
+      for (stream<T>& each : streams_) each.data += here;
     }
   }
 
@@ -222,6 +265,7 @@ class segment_row : protected average_row<T, From> {
 
   std::vector<std::size_t> segment_holders_;
   bool segmented_ = false;
+  std::int64_t begin_ = 0, end_ = 0;  // nodes that are segmented
   std::vector<segment> segments_;
   std::vector<segment_part> parts_;
   std::vector<std::int64_t> borders_;

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 namespace subfed::inline v0::detail {
@@ -19,8 +20,8 @@ namespace subfed::inline v0::detail {
 /// Averages rows of one tensor. Participants are visited in the order given at every element.
 ///
 /// A row is averaged by segments (segment_row) where its holders have few runs in it. With many
-/// runs, as in random sets, it is averaged node by node (node_row) or through a tile of sums
-/// (tile_row).
+/// runs, as in random sets, it is averaged in vectors by masks (masked_row_average), node by node
+/// (node_row) or through a tile of sums (tile_row).
 ///
 /// One object serves one thread; the layout is shared.
 template <class T, class From = T>
@@ -29,7 +30,7 @@ class tensor_average : tile_row<T, From> {
 
  public:
   tensor_average(T* global, const average_layout<From>& layout, const average_terms& terms)
-      : base(global, layout, terms) {
+      : base(global, layout, terms), steps_(layout.levels().size()) {
     if (plain_ && !is_mixed && !layout.nodes().empty() && !skips_elements() && !makes_terms()) {
       prepare_nodes();
     }
@@ -78,25 +79,39 @@ class tensor_average : tile_row<T, From> {
     const average_level& at = layout_.levels()[depth];
     const std::vector<holder>& outer = holders_[depth];
     std::vector<std::size_t> cursor(outer.size(), 0);
-    for (std::int64_t i = begin; i < end; ++i) {
+    for (std::int64_t i = begin; i < end;) {
       std::vector<holder>& now = holders_[depth + 1];
+      std::vector<std::int64_t>& steps = steps_[depth];
       now.clear();
+      steps.clear();
+      this->holders_are_new_ = true;
+      std::int64_t until = end;  // as far as the holders are the same
       for (std::size_t h = 0; h < outer.size(); ++h) {
         const std::size_t p = outer[h].participant;
         const std::span<const subfed::run> runs = at.runs_of(p);
         std::size_t& c = cursor[h];
         while (c < runs.size() && i >= runs[c].first + runs[c].length) ++c;
-        if (c == runs.size() || i < runs[c].first) continue;
+        if (c == runs.size()) continue;
+        const bool holds = i >= runs[c].first;
+        until = (std::min)(until, holds ? runs[c].first + runs[c].length : runs[c].first);
+        if (!holds) continue;
         const std::int64_t position = runs[c].position + (i - runs[c].first);
         now.push_back({p, outer[h].offset + position * at.strides[p]});
+        steps.push_back(at.strides[p]);
       }
-      if (now.empty()) continue;
-      const std::int64_t global = global_offset + i * at.global_stride;
-      const std::int64_t sum = sum_offset + i * at.sum_stride;
-      if (depth + 2 == layout_.levels().size()) {
-        row(global, sum, 0, inner().extent);
-      } else {
-        descend(depth + 1, global, sum, 0, layout_.levels()[depth + 1].extent);
+      if (now.empty()) {
+        i = until;
+        continue;
+      }
+      for (; i < until; ++i) {
+        const std::int64_t global = global_offset + i * at.global_stride;
+        const std::int64_t sum = sum_offset + i * at.sum_stride;
+        if (depth + 2 == layout_.levels().size()) {
+          row(global, sum, 0, inner().extent);
+        } else {
+          descend(depth + 1, global, sum, 0, layout_.levels()[depth + 1].extent);
+        }
+        for (std::size_t h = 0; h < now.size(); ++h) now[h].offset += steps[h];
       }
     }
   }
@@ -113,6 +128,12 @@ class tensor_average : tile_row<T, From> {
       }
       return;
     }
+    if constexpr (std::is_same_v<T, From> && has_lanes<T> && sizeof(T) <= 4) {
+      if (this->masks_apply(begin, end)) {
+        this->masked_row_mean(holders, global_offset, begin, end);
+        return;
+      }
+    }
     if constexpr (!is_mixed) {
       if (!dividers_.empty() && inner().unit == 9) {
         this->template node_by_node_mean<9>(holders, global_offset, begin, end);
@@ -120,7 +141,7 @@ class tensor_average : tile_row<T, From> {
         return;
       }
     }
-    if (find_segments(holders)) {
+    if (find_segments(holders, begin, end)) {
       for (const segment& s : segments_) {
         const std::int64_t from = (std::max)(s.begin, begin * inner().unit);
         const std::int64_t to = (std::min)(s.end, end * inner().unit);
@@ -135,6 +156,9 @@ class tensor_average : tile_row<T, From> {
       scattered_mean(holders, global_offset, sum_offset, b, (std::min)(b + nodes, end));
     }
   }
+
+  std::vector<std::vector<std::int64_t>>
+      steps_;  // of the holders' offsets, for each level but the last
 };
 
 }  // namespace subfed::inline v0::detail

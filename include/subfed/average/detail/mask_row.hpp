@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT
+/// Rows of random sets in vectors: each holder's elements are spread over a vector by a mask.
+#pragma once
+
+#include <subfed/average/detail/layout.hpp>
+#include <subfed/average/detail/segment_row.hpp>
+#include <subfed/average/detail/variants.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <vector>
+
+namespace subfed::inline v0::detail {
+
+/// Used where the layout has masks, nothing has to be checked and options do not need the old values.
+template <class T, class From>
+class mask_row : protected segment_row<T, From> {
+ protected:
+  using base = segment_row<T, From>;
+  ~mask_row() = default;
+  using base::checked_;
+  using base::global_;
+  using base::how_;
+  using base::inner;
+  using base::lanes_;
+  using base::layout_;
+  using base::makes_terms;
+  using base::report_;
+  using base::skips_elements;
+  using base::terms_;
+  using typename base::holder;
+
+  mask_row(T* global, const average_layout<From>& layout, const average_terms& terms)
+      : base(global, layout, terms) {
+    for (std::size_t n = 1; n < reciprocals_.size(); ++n) {
+      reciprocals_[n] = 1 / static_cast<double>(n);
+    }
+    for (const auto& p : layout.participants()) ones_ = ones_ && p.weight == 1;
+  }
+
+  /// For the nodes begin .. end-1 of a row. Parts of a row must not share a block of 16 elements.
+  bool masks_apply(std::int64_t begin, std::int64_t end) const noexcept {
+    const std::int64_t unit = inner().unit;
+    return lanes_ && !layout_.masks().empty() && !checked_ && !skips_elements() && !makes_terms() &&
+           !terms_.has_sums() && begin * unit % 16 == 0 &&
+           (end == inner().extent || end * unit % 16 == 0);
+  }
+
+  /// Nodes begin .. end-1 of a row.
+  ///
+  /// Pre  masks_apply(begin, end)
+  void masked_row_mean(const std::vector<holder>& holders, std::int64_t global_offset,
+                       std::int64_t begin, std::int64_t end) {
+    const std::int64_t unit = inner().unit;
+    const std::int64_t first = begin * unit;
+    masked_.clear();
+    for (const holder& h : holders) {
+      const auto& p = layout_.participants()[h.participant];
+      const element_masks& own = layout_.masks()[inner().shape_of[h.participant]];
+      masked_.push_back(
+          {p.data + h.offset, own.masks.data() + first / 16, own.starts.data() + first / 16,
+           (std::max)(own.size, layout_.dense_size(h.participant) - h.offset), p.weight});
+    }
+    const bool looked_up = holders.size() < reciprocals_.size() && how_ == division::by_reciprocal;
+    report_.held += masked_mean(masked_row<T>{masked_.data(), masked_.size(), ones_,
+                                              looked_up ? reciprocals_.data() : nullptr,
+                                              global_ + global_offset + first, end * unit - first});
+  }
+
+ private:
+  std::array<double, 16> reciprocals_ = {1};
+  bool ones_ = true;
+  std::vector<masked_holder<T>> masked_;
+};
+
+}  // namespace subfed::inline v0::detail

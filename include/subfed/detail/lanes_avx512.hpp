@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: MIT
+/// Vectors of AVX-512: the words of lanes_avx2.hpp, with twice as many lanes.
+#pragma once
+
+#include <subfed/config.hpp>
+
+#if SUBFED_VARIANTS
+
+#include <subfed/scalar.hpp>
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#define SUBFED_WORD SUBFED_AVX512 __attribute__((always_inline)) inline
+
+namespace subfed::inline v0::detail::avx512 {
+
+inline constexpr int lanes = 8;  ///< of doubles
+
+using doubles = double __attribute__((vector_size(64)));
+using longs = std::int64_t __attribute__((vector_size(64)));
+using floats = float __attribute__((vector_size(32)));
+using ints = std::int32_t __attribute__((vector_size(32)));
+using shorts = std::uint16_t __attribute__((vector_size(16)));
+using wide_floats = float __attribute__((vector_size(64)));  // twice as many
+using wide_ints = std::int32_t __attribute__((vector_size(64)));
+using wide_shorts = std::uint16_t __attribute__((vector_size(32)));
+
+/// At any address, of any type.
+template <class X>
+struct __attribute__((packed, may_alias)) in_memory {
+  X x;
+};
+
+/// A vector of 16-bit numbers.
+SUBFED_WORD shorts load_bits(const void* from) noexcept {
+  return static_cast<const in_memory<shorts>*>(from)->x;
+}
+
+/// to += a * b, rounded once.
+SUBFED_WORD void fuse(doubles& to, const doubles& a, const doubles& b) noexcept {
+  __asm__("vfmadd231pd {%2, %1, %0|%0, %1, %2}" : "+v"(to) : "v"(a), "v"(b));
+}
+/// to -= a * b, rounded once.
+SUBFED_WORD void fuse_negative(doubles& to, const doubles& a, const doubles& b) noexcept {
+  __asm__("vfnmadd231pd {%2, %1, %0|%0, %1, %2}" : "+v"(to) : "v"(a), "v"(b));
+}
+SUBFED_WORD doubles widened(floats x) noexcept {
+  doubles out;
+  __asm__("vcvtps2pd {%1, %0|%0, %1}" : "=v"(out) : "v"(x));
+  return out;
+}
+/// A vector of floats in memory. With an operand in memory these instructions do without a shuffle;
+/// address sanitizers do not see into them.
+SUBFED_WORD doubles load_floats(const void* from) noexcept {
+#if SUBFED_SEES_READS
+  return widened(static_cast<const in_memory<floats>*>(from)->x);
+#else
+  doubles out;
+  __asm__("vcvtps2pd {%1, %0|%0, %1}"
+          : "=v"(out)
+          : "m"(static_cast<const in_memory<floats>*>(from)->x));
+  return out;
+#endif
+}
+/// A vector of half numbers.
+SUBFED_WORD floats load_halves(const void* from) noexcept {
+  floats out;
+#if SUBFED_SEES_READS
+  const shorts in = load_bits(from);
+  __asm__("vcvtph2ps {%1, %0|%0, %1}" : "=v"(out) : "v"(in));
+#else
+  __asm__("vcvtph2ps {%1, %0|%0, %1}"
+          : "=v"(out)
+          : "m"(static_cast<const in_memory<shorts>*>(from)->x));
+#endif
+  return out;
+}
+SUBFED_WORD wide_floats from_half(wide_shorts x) noexcept {
+  wide_floats out;
+  __asm__("vcvtph2ps {%1, %0|%0, %1}" : "=v"(out) : "v"(x));
+  return out;
+}
+SUBFED_WORD void store_halves(void* to, floats x) noexcept {
+  shorts out;
+  __asm__("vcvtps2ph {$0, %1, %0|%0, %1, 0}" : "=v"(out) : "v"(x));
+  static_cast<in_memory<shorts>*>(to)->x = out;
+}
+/// Eight 16-bit numbers, widened by zeros.
+SUBFED_WORD ints load_shorts(const void* from) noexcept {
+  ints out;
+#if SUBFED_SEES_READS
+  const shorts in = load_bits(from);
+  __asm__("vpmovzxwd {%1, %0|%0, %1}" : "=v"(out) : "v"(in));
+#else
+  __asm__("vpmovzxwd {%1, %0|%0, %1}"
+          : "=v"(out)
+          : "m"(static_cast<const in_memory<shorts>*>(from)->x));
+#endif
+  return out;
+}
+/// Stores numbers below 2^16.
+SUBFED_WORD void store_shorts(void* to, ints x) noexcept {
+  shorts out;
+  __asm__("vpmovdw {%1, %0|%0, %1}" : "=v"(out) : "v"(x));
+  static_cast<in_memory<shorts>*>(to)->x = out;
+}
+/// The lower halves.
+SUBFED_WORD ints lower(longs x) noexcept {
+  ints out;
+  __asm__("vpmovqd {%1, %0|%0, %1}" : "=v"(out) : "v"(x));
+  return out;
+}
+SUBFED_WORD floats low(wide_floats x) noexcept {
+  return floats{x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7]};
+}
+SUBFED_WORD floats high(wide_floats x) noexcept {
+  floats out;
+  __asm__("vextractf64x4 {$1, %1, %0|%0, %1, 1}" : "=v"(out) : "v"(x));
+  return out;
+}
+
+/// The lanes of the mask in turn get the elements of x in turn, all others -0.
+SUBFED_WORD wide_floats expanded(wide_floats x, unsigned mask) noexcept {
+  wide_floats out = -0.0f - wide_floats{};
+  __asm__("vexpandps {%1, %0%{%2%}|%0%{%2%}, %1}"
+          : "+v"(out)
+          : "v"(x), "Yk"(static_cast<std::uint16_t>(mask)));
+  return out;
+}
+
+/// The same of elements in memory: only as many are read as the mask has ones.
+SUBFED_WORD wide_floats expanded_floats(const float* from, unsigned mask) noexcept {
+  const void* const at = from;
+  wide_floats out = -0.0f - wide_floats{};
+  __asm__("vexpandps {%1, %0%{%2%}|%0%{%2%}, %1}"
+          : "+v"(out)
+          : "m"(static_cast<const in_memory<wide_floats>*>(at)->x),
+            "Yk"(static_cast<std::uint16_t>(mask)));
+  return out;
+}
+
+/// Counts for each lane in how many masks it is, out of a number that is known before.
+SUBFED_WORD wide_ints begin_count(std::size_t) noexcept { return wide_ints{}; }
+SUBFED_WORD void count_lanes(wide_ints& count, unsigned mask) noexcept {
+  const wide_ints one = 1 - wide_ints{};
+  __asm__("vpaddd {%1, %0, %0%{%2%}|%0%{%2%}, %0, %1}"
+          : "+v"(count)
+          : "v"(one), "Yk"(static_cast<std::uint16_t>(mask)));
+}
+
+/// weights[i] += weight in the lanes of the mask.
+SUBFED_WORD void add_weight(doubles& weights, double weight, unsigned mask) noexcept {
+  const doubles all = weight - doubles{};
+  __asm__("vaddpd {%1, %0, %0%{%2%}|%0%{%2%}, %0, %1}"
+          : "+v"(weights)
+          : "v"(all), "Yk"(static_cast<std::uint8_t>(mask)));
+}
+
+/// Floats that, rounded to a narrower type, give what the doubles would: what is cut off stays visible
+/// in the last bit. NaNs lose their payload.
+SUBFED_WORD ints to_odd_floats(const doubles& x) noexcept {
+  ints out;
+  __asm__("vcvtpd2ps {%{rz-sae%}, %1, %0|%0, %1, %{rz-sae%}}" : "=v"(out) : "v"(x));
+  const doubles back = widened(reinterpret_cast<floats>(out));
+  std::uint8_t differs, is_nan;
+  __asm__("vpcmpneqq {%2, %1, %0|%0, %1, %2}" : "=Yk"(differs) : "v"(back), "v"(x));
+  __asm__("vcmpunordpd {%1, %1, %0|%0, %1, %1}" : "=Yk"(is_nan) : "v"(x));
+  const ints one = 1 - ints{};
+  __asm__("vpord {%1, %0, %0%{%2%}|%0%{%2%}, %0, %1}" : "+v"(out) : "v"(one), "Yk"(differs));
+  const ints sign = static_cast<std::int32_t>(0x80000000u) - ints{};
+  const ints quiet = 0x7FC00000 - ints{};
+  __asm__("vpternlogd {$0xEA, %2, %1, %0%{%3%}|%0%{%3%}, %1, %2, 0xEA}"
+          : "+v"(out)
+          : "v"(sign), "v"(quiet), "Yk"(is_nan));
+  return out;
+}
+
+inline constexpr bool expands_from_memory = !SUBFED_SEES_READS;
+/// Whether looked_up is faster than a division.
+inline constexpr bool looks_up = true;
+/// The numbers in a table of 16 that the lanes name.
+SUBFED_WORD doubles looked_up(const double* table, ints at) noexcept {
+  const void* const at_0 = table;
+  const void* const at_8 = table + 8;
+  const doubles first = static_cast<const in_memory<doubles>*>(at_0)->x;
+  const doubles second = static_cast<const in_memory<doubles>*>(at_8)->x;
+  longs out = __builtin_convertvector(at, longs);
+  __asm__("vpermi2pd {%2, %1, %0|%0, %1, %2}" : "+v"(out) : "v"(first), "v"(second));
+  return reinterpret_cast<doubles>(out);
+}
+
+#include <subfed/detail/lane_words.inc>
+
+}  // namespace subfed::inline v0::detail::avx512
+
+#undef SUBFED_WORD
+#endif

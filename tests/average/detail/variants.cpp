@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: MIT
+/// Every variant of the inner loops has the bits of the plain loop.
+#include <subfed/average/detail/variants.hpp>
+
+#include <subfed/average/cohort.hpp>
+#include <subfed/average/detail/kernels.hpp>
+#include <support/average_properties.hpp>
+#include <support/instructions.hpp>
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+#include <vector>
+
+using subfed::bfloat16;
+using subfed::half;
+using subfed::detail::divider;
+using subfed::detail::division;
+using subfed::detail::stream;
+
+namespace {
+
+namespace variant_tests {
+
+/// SplitMix64.
+struct numbers {
+  std::uint64_t state;
+
+  std::uint64_t bits() {
+    std::uint64_t z = state += 0x9E3779B97F4A7C15u;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return z ^ (z >> 31);
+  }
+  std::uint64_t below(std::uint64_t n) { return bits() % n; }
+};
+
+/// What an element may be.
+enum class content { ordinary, any_finite, any_bits };
+
+template <class T>
+T element(numbers& random, content what) {
+  using traits = subfed::scalar_traits<T>;
+  if (what == content::ordinary) {
+    return traits::store(static_cast<double>(random.bits() >> 11) * 0x1p-53 - 0.5);
+  }
+  for (;;) {
+    T out;
+    std::uint64_t bits = random.bits();
+    if (random.below(8) == 0) bits &= 0x8000800080008001u;  // zeros and denormal numbers
+    std::memcpy(&out, &bits, sizeof(T));
+    if (what == content::any_bits || traits::is_finite(out)) return out;
+  }
+}
+
+template <class T>
+bool same(T a, T b) {
+  const double x = subfed::scalar_traits<T>::load(a);
+  const double y = subfed::scalar_traits<T>::load(b);
+  if (std::isnan(x) && std::isnan(y)) return true;  // its bits depend on the order of the operands
+  return std::memcmp(&a, &b, sizeof(T)) == 0;
+}
+
+/// Streams of one length, at addresses that are aligned for their elements alone.
+template <class T>
+struct streams {
+  std::vector<std::vector<T>> data;
+  std::vector<stream<T>> each;
+
+  streams(numbers& random, std::size_t count, std::int64_t length, bool ones, content what) {
+    for (std::size_t h = 0; h < count; ++h) {
+      const std::size_t shift = random.below(9);
+      auto& own = data.emplace_back();
+      for (std::size_t i = 0; i < shift + static_cast<std::size_t>(length); ++i) {
+        own.push_back(element<T>(random, what));
+      }
+      const double weight = ones ? 1 : static_cast<double>(1 + random.below(1000)) / 7;
+      each.push_back({own.data() + shift, weight});
+    }
+  }
+  double sum(double before, std::int64_t i) const {
+    for (const stream<T>& s : each) {
+      volatile double product = s.weight * subfed::scalar_traits<T>::load(s.data[i]);
+      volatile double sum = before + product;
+      before = sum;
+    }
+    return before;
+  }
+};
+
+template <class F>
+void for_each_case(F&& f) {
+  numbers random{7};
+  for (std::int64_t length = 0; length < 150; length += length < 40 ? 1 : 7) {
+    for (const std::size_t count : {0u, 1u, 2u, 5u, 17u}) {
+      for (const content what : {content::ordinary, content::any_finite, content::any_bits}) {
+        const bool ones = random.below(2) == 0;
+        CAPTURE(length);
+        CAPTURE(count);
+        CAPTURE(static_cast<int>(what));
+        CAPTURE(ones);
+        f(random, length, count, what, ones);
+      }
+    }
+  }
+}
+
+}  // namespace variant_tests
+
+}  // namespace
+
+#if SUBFED_VARIANTS
+
+TEST_CASE_TEMPLATE("streams are added up with the bits of the plain loop", T, float, double, half,
+                   bfloat16) {
+  namespace v = variant_tests;
+  support::with_all_instructions([] {
+    if (!subfed::detail::in_lanes<T>()) return;
+    v::for_each_case([](v::numbers& random, std::int64_t length, std::size_t count, v::content what,
+                        bool ones) {
+      const v::streams<T> made(random, count, length, ones, what);
+      const auto n = static_cast<std::size_t>(length);
+      std::vector<double> before;
+      for (std::size_t i = 0; i < n; ++i) before.push_back(v::element<double>(random, what));
+      const bool begins = random.below(2) == 0;
+      std::vector<double> sums = before;
+      sums.push_back(77);  // must stay
+      subfed::detail::add_streams(made.each.data(), count, ones, begins ? nullptr : sums.data(),
+                                  sums.data(), length);
+      bool all = true;
+      for (std::size_t i = 0; i < n; ++i) {
+        const double expected = made.sum(begins ? -0.0 : before[i], static_cast<std::int64_t>(i));
+        all = all && v::same(sums[i], expected);
+      }
+      CHECK(all);
+      CHECK(sums[n] == 77);
+    });
+  });
+}
+
+TEST_CASE_TEMPLATE("means of streams have the bits of the plain loop", T, float, double, half,
+                   bfloat16) {
+  namespace v = variant_tests;
+  using traits = subfed::scalar_traits<T>;
+  support::with_all_instructions([] {
+    if (!subfed::detail::in_lanes<T>()) return;
+    v::for_each_case([](v::numbers& random, std::int64_t length, std::size_t count, v::content what,
+                        bool ones) {
+      const v::streams<T> made(random, count, length, ones, what);
+      const auto n = static_cast<std::size_t>(length);
+      std::vector<double> before;
+      for (std::size_t i = 0; i < n; ++i) {
+        before.push_back(traits::load(v::element<T>(random, what)));
+      }
+      const bool begins = count != 0 && random.below(2) == 0;
+      const double weights[] = {1, 3, 4, 7, 10, 0.3, 1e30, 12345.678};
+      const divider by(weights[random.below(8)]);
+      const division how = sizeof(T) <= 4 && random.below(2) == 0 ? division::by_reciprocal
+                                                                  : division::by_instruction;
+      std::vector<T> out(n + 1, traits::store(77));
+      subfed::detail::mean_streams(made.each.data(), count, ones, begins ? nullptr : before.data(),
+                                   by, how, out.data(), length);
+      bool all = true;
+      for (std::size_t i = 0; i < n; ++i) {
+        const double sum = made.sum(begins ? -0.0 : before[i], static_cast<std::int64_t>(i));
+        volatile double mean = sum / by.weight;
+        all = all && v::same(out[i], traits::store(mean));
+      }
+      CHECK(all);
+      CHECK(v::same(out[n], traits::store(77)));
+    });
+  });
+}
+
+TEST_CASE_TEMPLATE("means of masked rows have the bits of the plain loop", T, float, half,
+                   bfloat16) {
+  namespace v = variant_tests;
+  using traits = subfed::scalar_traits<T>;
+  support::with_all_instructions([] {
+    if (!subfed::detail::in_lanes<T>()) return;
+    v::for_each_case(
+        [](v::numbers& random, std::int64_t size, std::size_t count, v::content what, bool ones) {
+          const auto n = static_cast<std::size_t>(size);
+          const auto blocks = (n + 15) / 16;
+          // What each holder has, with density 1, 1/2, 1/4, ..
+          std::vector<std::vector<T>> data(count);
+          std::vector<std::vector<std::uint16_t>> masks(count);
+          std::vector<std::vector<std::int32_t>> starts(count);
+          std::vector<double> sums(n, -0.0), weights(n, 0.0);
+          std::vector<int> holders(n, 0);
+          for (std::size_t h = 0; h < count; ++h) {
+            const double weight = ones ? 1 : static_cast<double>(h + 1) / 3;
+            masks[h].assign(blocks, 0);
+            for (std::size_t i = 0; i < n; ++i) {
+              if (i % 16 == 0) starts[h].push_back(static_cast<std::int32_t>(data[h].size()));
+              if (random.below(std::uint64_t{1} << (h % 4)) != 0) continue;
+              masks[h][i / 16] = static_cast<std::uint16_t>(masks[h][i / 16] | 1u << (i % 16));
+              data[h].push_back(v::element<T>(random, what));
+              volatile double product = weight * traits::load(data[h].back());
+              volatile double sum = sums[i] + product;
+              sums[i] = sum;
+              weights[i] += weight;
+              ++holders[i];
+            }
+          }
+          std::vector<subfed::detail::masked_holder<T>> rows;
+          for (std::size_t h = 0; h < count; ++h) {
+            rows.push_back({data[h].data(), masks[h].data(), starts[h].data(),
+                            static_cast<std::int64_t>(data[h].size()),
+                            ones ? 1 : static_cast<double>(h + 1) / 3});
+          }
+          double reciprocals[16] = {1};
+          for (int k = 1; k < 16; ++k) reciprocals[k] = 1.0 / k;
+          std::vector<T> out, before;
+          for (std::size_t i = 0; i <= n; ++i) {
+            before.push_back(v::element<T>(random, v::content::any_bits));
+          }
+          out = before;
+          const bool looked_up = count < 16 && random.below(2) == 0;
+          const std::int64_t held = subfed::detail::masked_mean(subfed::detail::masked_row<T>{
+              rows.data(), rows.size(), ones, looked_up ? reciprocals : nullptr, out.data(), size});
+          bool all = true;
+          std::int64_t expected_held = 0;
+          for (std::size_t i = 0; i < n; ++i) {
+            if (holders[i] == 0) {
+              all = all && std::memcmp(&out[i], &before[i], sizeof(T)) == 0;
+              continue;
+            }
+            ++expected_held;
+            volatile double mean = sums[i] / weights[i];
+            all = all && v::same(out[i], traits::store(mean));
+          }
+          CHECK(all);
+          CHECK(held == expected_held);
+          CHECK(std::memcmp(&out[n], &before[n], sizeof(T)) == 0);
+        });
+  });
+}
+
+TEST_CASE_TEMPLATE("16-bit numbers are converted as format16 does, all of them", T, half,
+                   bfloat16) {
+  using traits = subfed::scalar_traits<T>;
+  std::vector<T> all(1 << 16);
+  for (std::size_t i = 0; i < all.size(); ++i) all[i].bits = static_cast<std::uint16_t>(i);
+  const stream<T> one{all.data(), 1};
+  support::with_all_instructions([&] {
+    if (!subfed::detail::in_lanes<T>()) return;
+    std::vector<double> sums(all.size());
+    subfed::detail::add_streams(&one, 1, true, nullptr, sums.data(), 1 << 16);
+    bool loads = true;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      loads = loads && variant_tests::same(sums[i], -0.0 + traits::load(all[i]));
+    }
+    CHECK(loads);
+    // Every number, what lies between it and the next, and their neighbours.
+    std::vector<double> values;
+    for (std::size_t i = 0; i + 1 < all.size(); ++i) {
+      const double x = traits::load(all[i]);
+      const double middle = x + (traits::load(all[i + 1]) - x) / 2;
+      for (const double y : {x, middle}) {
+        for (const double z : {y, std::nextafter(y, 1e300), std::nextafter(y, -1e300)}) {
+          values.push_back(z);
+        }
+      }
+    }
+    for (const double x :
+         {1e300, -1e300, 5e-324, -5e-324, 3.5e38, 1e-46, -1e-40, 65519.999, 65520.0}) {
+      values.push_back(x);
+    }
+    std::vector<T> out(values.size());
+    subfed::detail::mean_streams<T>(nullptr, 0, true, values.data(), divider(1),
+                                    division::by_instruction, out.data(),
+                                    static_cast<std::int64_t>(values.size()));
+    bool stores = true;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      stores = stores && out[i] == traits::store(values[i]);
+    }
+    CHECK(stores);
+  });
+}
+
+TEST_CASE("a quotient by the reciprocal is the nearest double") {
+  variant_tests::numbers random{3};
+  support::with_all_instructions([&] {
+    if (!subfed::detail::in_lanes<float>()) return;
+    for (int n = 1; n < 2000; ++n) {
+      const double weight = n < 1000 ? n : static_cast<double>(random.bits()) * 0x1p-60;
+      std::vector<double> sums;
+      for (int i = 0; i < 64; ++i) {
+        const auto digits = static_cast<double>(random.bits() >> 11);
+        sums.push_back(std::ldexp(digits, static_cast<int>(random.below(200)) - 150));
+        if (i % 8 == 0) sums.back() = 0;
+        if (i % 3 == 0) sums.back() = -sums.back();
+      }
+      // As doubles, before they are rounded to float.
+      std::vector<double> out(sums.size());
+      subfed::detail::mean_streams<double>(nullptr, 0, true, sums.data(), divider(weight),
+                                           division::by_reciprocal, out.data(), 64);
+      bool all = true;
+      for (std::size_t i = 0; i < sums.size(); ++i) {
+        volatile double mean = sums[i] / weight;
+        all = all && variant_tests::same(out[i], double{mean});
+      }
+      CHECK(all);
+    }
+  });
+}
+
+#endif
+
+TEST_CASE_TEMPLATE("one pass equals the dense loop with all instructions", T, float, double, half,
+                   bfloat16) {
+  const auto at_once = [](const auto& net, const auto& updates, const auto& globals,
+                          const subfed::average_options& options) {
+    return support::at_once(net, updates, globals, options);
+  };
+  support::with_all_instructions([&] {
+    for (std::uint64_t seed = 0; seed < 12; ++seed) {
+      support::check_against_oracle<T>(700 + seed, {}, at_once);
+      support::check_against_oracle<T>(800 + seed, {}, at_once, {support::large_network, 13});
+    }
+  });
+}
