@@ -27,7 +27,8 @@ namespace subfed::inline v0 {
 ///           the two overlap in memory; nothing has been written then.
 /// Numerics  Bits are copied, NaN payloads included. Between different floating-point types
 ///           elements are rounded once, to nearest, ties to even.
-/// Cost      Reads and writes each selected element once.
+/// Cost      Reads and writes each selected element once. Where gaps in a row are small they may be read,
+///           too: no other thread should write to the global tensor meanwhile, even to other nodes.
 template <class T = detail::deduced, class Global, class Local>
 void slice(const Global& global, const selection& chosen, Local&& local) {
   using read = detail::convertible_element_t<T, Global, Local>;
