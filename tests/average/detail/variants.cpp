@@ -51,7 +51,7 @@ T element(numbers& random, content what) {
     T out;
     std::uint64_t bits = random.bits();
     if (random.below(8) == 0) bits &= 0x8000800080008001u;  // zeros and denormal numbers
-    std::memcpy(&out, &bits, sizeof(T));
+    std::memcpy(static_cast<void*>(&out), &bits, sizeof(T));
     if (what == content::any_bits || traits::is_finite(out)) return out;
   }
 }
