@@ -92,13 +92,13 @@ std::vector<list_row> read_csv(const std::filesystem::path& list, const std::str
 
 /// An array of objects: [{"client": 0, "capacity": "1/2"}, ..].
 std::vector<list_row> read_json(const std::filesystem::path& list, const std::string& text) {
-  const auto json = nlohmann::ordered_json::parse(text, nullptr, false);
-  if (!json.is_array()) {
+  const auto parsed = nlohmann::ordered_json::parse(text, nullptr, false);
+  if (!parsed.is_array()) {
     throw failure(list.string() +
                   R"(: it is no JSON array of objects like {"client": 0, "capacity": "1/2"}.)");
   }
   std::vector<list_row> out;
-  for (const auto& row : json) {
+  for (const auto& row : parsed) {
     std::string place = fmt::format("{}, row {}", list.string(), out.size() + 1);
     const auto refused = [&](const std::string& why) { return failure(place + ": " + why); };
     if (!row.is_object()) throw refused("it is no object.");

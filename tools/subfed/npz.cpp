@@ -84,9 +84,9 @@ std::vector<std::pair<std::string, std::string>> metadata_of(zip_t* from) {
   const char* const comment = zip_get_archive_comment(from, &length, ZIP_FL_ENC_RAW);
   std::vector<std::pair<std::string, std::string>> out;
   if (comment == nullptr || length <= 0) return out;
-  const auto json = nlohmann::json::parse(comment, comment + length, nullptr, false);
-  if (!json.is_object()) return out;  // a comment of somebody else
-  for (const auto& [key, value] : json.items()) {
+  const auto parsed = nlohmann::json::parse(comment, comment + length, nullptr, false);
+  if (!parsed.is_object()) return out;  // a comment of somebody else
+  for (const auto& [key, value] : parsed.items()) {
     if (value.is_string()) out.emplace_back(key, value.get<std::string>());
   }
   return out;
