@@ -50,7 +50,7 @@ void tell_lies(std::span<local_training> cohort, const tensor_list& sent, const 
 }
 
 void clip(std::span<local_training> cohort, const tensor_list& sent, const options& settings) {
-  if (settings.against != defense::clip) return;
+  if (settings.against == defense::none) return;
   const at::NoGradGuard no_grad;
   for (local_training& own : cohort) {
     if (own.network == nullptr) continue;

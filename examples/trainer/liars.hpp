@@ -20,7 +20,7 @@ bool is_liar(std::uint64_t client, const options& settings);
 /// it. Networks that are elsewhere are left out.
 void tell_lies(std::span<local_training> cohort, const tensor_list& sent, const options& settings);
 
-/// Clips every client's difference to what it was sent, with defense::clip.
+/// Clips every client's difference to what it was sent, with every defense.
 void clip(std::span<local_training> cohort, const tensor_list& sent, const options& settings);
 
 }  // namespace trainer

@@ -209,9 +209,9 @@ void add_liars(command_line& line, options& o) {
                    {"median", defense::median},
                    {"trimmed-mean", defense::trimmed_mean}},
                   "What the server does about it: none; clip every client's difference to an L2 "
-                  "norm; or give each parameter the median or the trimmed-mean of its holders, "
-                  "without weights, the mean where they are fewer than three.");
-  line.add("clip-bound", o.clip_bound, "The L2 norm of --defense clip.");
+                  "norm; or clip it and give each parameter the median or the trimmed-mean of its "
+                  "holders, without weights, the mean where they are fewer than three.");
+  line.add("clip-bound", o.clip_bound, "The L2 norm to which a --defense clips.");
   line.add("trim", o.trim,
            "The share of values that --defense trimmed-mean leaves out at each end.");
 }
@@ -315,7 +315,7 @@ std::string why_out_of_force(std::string_view name, const options& o) {
     return "it needs --server-optimizer sgd, adam or yogi";
   }
   if ((name == "lie" || name == "lie-factor") && o.liars == 0) return "it needs --liars";
-  if (name == "clip-bound" && o.against != defense::clip) return "it needs --defense clip";
+  if (name == "clip-bound" && o.against == defense::none) return "it needs a --defense";
   if (name == "trim" && o.against != defense::trimmed_mean) {
     return "it needs --defense trimmed-mean";
   }

@@ -81,8 +81,8 @@ struct options {
   lie told = lie::flipped;
   double lie_factor = 10;
   defense against = defense::none;
-  double clip_bound = 2;  // the L2 norm of a client's difference
-  double trim = 0.25;     // of the values of a parameter, at each end
+  double clip_bound = 0.5;  // the L2 norm of a client's difference
+  double trim = 0.25;       // of the values of a parameter, at each end
 
   // What single methods ask for.
   std::int64_t window_step = 1;

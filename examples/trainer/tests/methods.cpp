@@ -386,6 +386,7 @@ DOCTEST_TEST_CASE("the median of one liar among three is near the honest, the me
   settings.liars = 0.34;
   settings.lie_factor = 100;
   const double mean = distance(after("heterofl", settings, 1), honest);
+  settings.clip_bound = 1e9;
   settings.against = trainer::defense::median;
   const double median = distance(after("heterofl", settings, 1), honest);
   settings.against = trainer::defense::trimmed_mean;

@@ -451,7 +451,7 @@ TEST_CASE("an option that would have no effect is refused, with the reason") {
   CHECK(without({"--sums-bound", "8"}) == "it needs --sums fixed-point.");
   CHECK(without({"--lie", "scaled"}) == "it needs --liars.");
   CHECK(without({"--lie-factor", "2"}) == "it needs --liars.");
-  CHECK(without({"--clip-bound", "2"}) == "it needs --defense clip.");
+  CHECK(without({"--clip-bound", "2"}) == "it needs a --defense.");
   CHECK(without({"--trim", "0.1"}) == "it needs --defense trimmed-mean.");
   CHECK(refused({"--device", "cuda", "--liars", "0.1"}) ==
         "--liars and --defense cannot be used with --device cuda.");
