@@ -137,7 +137,7 @@ SUBFED_WORD wide_floats expanded_floats(const float* from, unsigned mask) noexce
   wide_floats out = -0.0f - wide_floats{};
   __asm__("vexpandps {%1, %0%{%2%}|%0%{%2%}, %1}"
           : "+v"(out)
-          : "m"(static_cast<const in_memory<wide_floats>*>(at)->x),
+          : "m"(*static_cast<const in_memory<wide_floats>*>(at)),  // may be null without ones
             "Yk"(static_cast<std::uint16_t>(mask)));
   return out;
 }

@@ -47,6 +47,12 @@ T element(numbers& random, content what) {
   if (what == content::ordinary) {
     return traits::store(static_cast<double>(random.bits() >> 11) * 0x1p-53 - 0.5);
   }
+  // Random bits are hardly ever an infinity of these.
+  if constexpr (std::is_floating_point_v<T>) {
+    if (what == content::any_bits && random.below(32) == 0) {
+      return std::numeric_limits<T>::infinity();
+    }
+  }
   for (;;) {
     T out;
     std::uint64_t bits = random.bits();
