@@ -10,6 +10,7 @@
 #include <doctest/doctest.h>
 
 #include <support/checks.hpp>
+#include <support/executors.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -84,14 +85,6 @@ std::vector<submodel> examples(const network& n) {
   }
   return out;
 }
-
-/// Runs parts from the last to the first.
-struct backwards {
-  template <class F>
-  void parallel_for(std::int64_t n, F&& f) const {
-    for (std::int64_t i = n; i-- > 0;) f(i);
-  }
-};
 
 /// A thread a part.
 struct many_threads {
@@ -170,7 +163,7 @@ TEST_CASE("parts may run in any order and on any threads") {
   const network n;
   for (const submodel& sub : examples(n)) {
     const auto expected = walked_one_by_one(sub, 0);
-    CHECK(walked(sub.planned(), 0, backwards{}) == expected);
+    CHECK(walked(sub.planned(), 0, support::backwards{}) == expected);
     CHECK(walked(sub, 0, many_threads{}) == expected);
   }
 }

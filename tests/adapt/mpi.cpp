@@ -8,6 +8,7 @@
 #include <subfed/coverage/text.hpp>
 #include <subfed/messages/partial_average.hpp>
 #include <support/average_properties.hpp>
+#include <support/executors.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -16,7 +17,6 @@
 #include <cstdint>
 #include <limits>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -87,19 +87,6 @@ void check_equal(const support::cohort<T>& found, const support::cohort<T>& expe
     CHECK(support::same_bits(found.globals[t].elements(), expected.globals[t].elements()));
   }
 }
-
-struct three_threads {
-  template <class F>
-  void parallel_for(std::int64_t n, F&& f) const {
-    std::vector<std::thread> team;
-    for (std::int64_t k = 0; k < 3; ++k) {
-      team.emplace_back([&f, n, k] {
-        for (std::int64_t i = k; i < n; i += 3) f(i);
-      });
-    }
-    for (std::thread& one : team) one.join();
-  }
-};
 
 /// Whether all ranks threw the same text, and it has these words.
 void check_refused_alike(const std::string& message, const std::string& words) {
@@ -237,7 +224,7 @@ TEST_CASE("one cohort: 100 orders, merges on each rank, threads, in one pass: on
       MPI_Comm_free(&raw);
       mpi::all_reduce(left, ranks());
     }
-    CHECK(hash_of([&](const auto& to) { left.finish(to, three_threads{}); }) == expected);
+    CHECK(hash_of([&](const auto& to) { left.finish(to, support::three_threads{}); }) == expected);
   }
 }
 

@@ -8,6 +8,7 @@
 #include <subfed/schemes/rolling.hpp>
 
 #include <support/average_properties.hpp>
+#include <support/executors.hpp>
 #include <support/far_memory.hpp>
 
 #include <algorithm>
@@ -19,7 +20,6 @@
 #include <limits>
 #include <numeric>
 #include <span>
-#include <thread>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -183,24 +183,6 @@ TEST_CASE("how the parts of an average are run does not show in the bits, nor in
     updates.push_back({sub, tensor_views<const float>(views), random.unit() + 0.1});
   }
 
-  struct backwards {
-    std::int64_t* parts;
-    void parallel_for(std::int64_t n, const std::function<void(std::int64_t)>& f) const {
-      *parts = n;
-      for (std::int64_t i = n; i-- > 0;) f(i);
-    }
-  };
-  struct threads {
-    void parallel_for(std::int64_t n, const std::function<void(std::int64_t)>& f) const {
-      std::vector<std::thread> running;
-      for (std::int64_t first = 0; first < 3; ++first) {
-        running.emplace_back([=] {
-          for (std::int64_t i = first; i < n; i += 3) f(i);
-        });
-      }
-      for (auto& t : running) t.join();
-    }
-  };
   subfed::selective_average<float> mean(net);
   for (const auto& u : updates) mean.add(u.sub, u.tensors, u.weight);
 
@@ -221,10 +203,17 @@ TEST_CASE("how the parts of an average are run does not show in the bits, nor in
     by_stream.push_back(x);
     by_stream.back().insert(by_stream.back().end(), y.begin(), y.end());
   };
+  struct counting_backwards {
+    std::int64_t* parts;
+    void parallel_for(std::int64_t n, const std::function<void(std::int64_t)>& f) const {
+      *parts = n;
+      support::backwards{}.parallel_for(n, f);
+    }
+  };
   std::int64_t parts = 0;
   run(subfed::serial{});
-  run(backwards{&parts});
-  run(threads{});
+  run(counting_backwards{&parts});
+  run(support::three_threads{});
   CHECK(parts > 2);
   CHECK(reports[0].held > 0);
   for (const auto& r : reports) support::check_report(r, reports[0]);

@@ -5,6 +5,7 @@
 #include <subfed/average/selective.hpp>
 #include <subfed/executor.hpp>
 #include <support/average_properties.hpp>
+#include <support/executors.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -13,7 +14,6 @@
 #include <cstdint>
 #include <limits>
 #include <string>
-#include <thread>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -46,27 +46,6 @@ T uneven_value(seeded& random) {
 double uneven_weight(seeded& random) {
   return random.one_in(6) ? 0 : static_cast<double>(random.between(1, 999)) / 500;
 }
-
-/// Backwards.
-struct backwards {
-  template <class F>
-  void parallel_for(std::int64_t n, F&& f) const {
-    for (std::int64_t i = n; i-- > 0;) f(i);
-  }
-};
-
-struct three_threads {
-  template <class F>
-  void parallel_for(std::int64_t n, F&& f) const {
-    std::vector<std::thread> team;
-    for (std::int64_t first = 0; first < 3; ++first) {
-      team.emplace_back([&f, n, first] {
-        for (std::int64_t i = first; i < n; i += 3) f(i);
-      });
-    }
-    for (std::thread& one : team) one.join();
-  }
-};
 
 template <class T>
 void add_all(selective_average<T>& mean, const std::vector<subfed::update<T>>& updates,
@@ -169,13 +148,13 @@ TEST_CASE_TEMPLATE("one cohort in a hundred orders, trees and executors has one 
       average_report found;
       if (again % 4 == 0) {
         found = subfed::average_cohort<T>(group.net, updates, tensor_views<T>(views), options,
-                                          backwards{});
+                                          support::backwards{});
       } else if (again % 4 == 1) {
         found = support::streamed(group.net, updates, views, options);
       } else {
         auto mean = tree(random, group, updates, 0, updates.size(), options);
         found = again % 4 == 2 ? mean.finish(tensor_views<T>(views))
-                               : mean.finish(tensor_views<T>(views), three_threads{});
+                               : mean.finish(tensor_views<T>(views), support::three_threads{});
       }
       support::check_report(found, expected);
       CHECK(copy.rest_untouched());

@@ -3,6 +3,7 @@
 
 #include <oracle.hpp>
 #include <support/average_properties.hpp>
+#include <support/executors.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -94,13 +95,6 @@ robust_report robust_by_hand(const support::cohort<T>& group, const robust_optio
   return report;
 }
 
-struct robust_backwards {
-  template <class F>
-  void parallel_for(std::int64_t n, F&& f) const {
-    for (std::int64_t i = n; i-- > 0;) f(i);
-  }
-};
-
 }  // namespace
 
 TEST_CASE("medians and trimmed means that were worked out by hand") {
@@ -146,7 +140,7 @@ TEST_CASE_TEMPLATE("the median and the trimmed mean equal the dumb loop, for any
       const robust_report found =
           again == 0 ? robust_cohort<T>(group.net, updates, tensor_views<T>(views), options)
                      : robust_cohort<T>(group.net, updates, tensor_views<T>(views), options,
-                                        robust_backwards{});
+                                        support::backwards{});
       CHECK(found == report);
       CHECK(copy.rest_untouched());
       for (std::size_t t = 0; t < expected.size(); ++t) {

@@ -8,6 +8,7 @@
 #include <subfed/average/selective.hpp>
 #include <subfed/scalar.hpp>
 #include <support/cohorts.hpp>
+#include <support/executors.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -86,14 +87,6 @@ strided<X> typed(const strided<double>& from) {
     return X(x);
   });
 }
-
-/// Parts one after the other, the last one first.
-struct backwards {
-  template <class F>
-  void parallel_for(std::int64_t n, F&& f) const {
-    while (n > 0) f(--n);
-  }
-};
 
 template <class T>
 struct outcome {
@@ -297,7 +290,7 @@ void check_cohort(fuzz::input& in) {
   }
   subfed::held_elements held;
   const auto again = on_fresh<T>(world, [&](std::vector<strided<T>>& globals) {
-    return at_once<T, U>(world.net, arrived, globals, held, options, backwards{});
+    return at_once<T, U>(world.net, arrived, globals, held, options, support::backwards{});
   });
   fuzz::expect(once.same(again));
   fuzz::expect(once.refused || held.count() == once.report.held);
@@ -337,7 +330,7 @@ void check_cohort(fuzz::input& in) {
   const auto streamed = on_fresh<T>(world, [&](std::vector<strided<T>>& globals) {
     subfed::selective_average<T> mean(world.net, options);
     for (const auto& u : updates) mean.template add<U>(u.sub, u.tensors, u.weight);
-    const auto report = mean.finish(subfed::tensor_views<T>(views(globals)), backwards{});
+    const auto report = mean.finish(subfed::tensor_views<T>(views(globals)), support::backwards{});
     fuzz::expect(mean.held().count() == report.held);
     return report;
   });

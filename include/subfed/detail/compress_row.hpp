@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <type_traits>
 
 #if SUBFED_VARIANTS
 #include <subfed/detail/lanes_avx2.hpp>
@@ -43,49 +44,36 @@ std::byte* compress_block(const std::byte* from, unsigned mask, std::byte* to) n
   return to;
 }
 
+/// 16 elements at a time: whole vectors are stored, whose ends are overwritten by what follows. Size: 4 or 2.
 template <int Size>
-struct element_of {};
-
-/// 16 elements at a time: whole vectors are stored, whose ends are overwritten by what follows.
-SUBFED_AVX512 inline void compress_row_avx512(const std::byte* from, const row_masks& row,
-                                              std::byte* to, element_of<4>) noexcept {
+SUBFED_AVX512 void compress_row_avx512(const std::byte* from, const row_masks& row,
+                                       std::byte* to) noexcept {
   using namespace avx512;
-  constexpr int size = 4;
-  const std::byte* const end = to + row.selected * size;
+  using vector = std::conditional_t<Size == 4, wide_ints, wide_shorts>;
+  const std::byte* const end = to + row.selected * Size;
   std::int64_t first = 0;
   const std::uint16_t* mask = row.masks.data();
-  for (; first + 16 <= row.size && end - to >= 16 * size; first += 16, ++mask) {
-    const void* const source = from + first * size;
+  for (; first + 16 <= row.size && end - to >= 16 * Size; first += 16, ++mask) {
+    const void* const source = from + first * Size;
     void* const target = to;
-    wide_ints x = static_cast<const in_memory<wide_ints>*>(source)->x;
-    __asm__("vpcompressd {%0, %0%{%1%}%{z%}|%0%{%1%}%{z%}, %0}" : "+v"(x) : "Yk"(*mask));
-    static_cast<in_memory<wide_ints>*>(target)->x = x;
-    to += std::popcount(*mask) * size;
-  }
-  for (; first < row.size; first += 16, ++mask) {
-    to = compress_block<size>(from + first * size, *mask, to);
-  }
-}
-SUBFED_AVX512 inline void compress_row_avx512(const std::byte* from, const row_masks& row,
-                                              std::byte* to, element_of<2>) noexcept {
-  using namespace avx512;
-  constexpr int size = 2;
-  const std::byte* const end = to + row.selected * size;
-  std::int64_t first = 0;
-  const std::uint16_t* mask = row.masks.data();
-  for (; first + 16 <= row.size && end - to >= 16 * size; first += 16, ++mask) {
-    const void* const source = from + first * size;
-    void* const target = to;
-    wide_shorts x = static_cast<const in_memory<wide_shorts>*>(source)->x;
+    vector x = static_cast<const in_memory<vector>*>(source)->x;
     wide_ints wide;
-    __asm__("vpmovzxwd {%1, %0|%0, %1}" : "=v"(wide) : "v"(x));
+    if constexpr (Size == 4) {
+      wide = x;
+    } else {
+      __asm__("vpmovzxwd {%1, %0|%0, %1}" : "=v"(wide) : "v"(x));
+    }
     __asm__("vpcompressd {%0, %0%{%1%}%{z%}|%0%{%1%}%{z%}, %0}" : "+v"(wide) : "Yk"(*mask));
-    __asm__("vpmovdw {%1, %0|%0, %1}" : "=v"(x) : "v"(wide));
-    static_cast<in_memory<wide_shorts>*>(target)->x = x;
-    to += std::popcount(*mask) * size;
+    if constexpr (Size == 4) {
+      x = wide;
+    } else {
+      __asm__("vpmovdw {%1, %0|%0, %1}" : "=v"(x) : "v"(wide));
+    }
+    static_cast<in_memory<vector>*>(target)->x = x;
+    to += std::popcount(*mask) * Size;
   }
   for (; first < row.size; first += 16, ++mask) {
-    to = compress_block<size>(from + first * size, *mask, to);
+    to = compress_block<Size>(from + first * Size, *mask, to);
   }
 }
 
@@ -139,7 +127,7 @@ void compress_row(const std::byte* from, const row_masks& row, std::byte* to) no
   if constexpr (Size == 4) {
     if (instructions_in_use() == instructions::avx2) return compress_row_avx2(from, row, to);
   }
-  compress_row_avx512(from, row, to, element_of<Size>{});
+  compress_row_avx512<Size>(from, row, to);
 }
 
 #else

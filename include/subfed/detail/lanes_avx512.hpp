@@ -24,88 +24,18 @@ using longs = std::int64_t __attribute__((vector_size(64)));
 using floats = float __attribute__((vector_size(32)));
 using ints = std::int32_t __attribute__((vector_size(32)));
 using shorts = std::uint16_t __attribute__((vector_size(16)));
+using short_bits = shorts;
 using wide_floats = float __attribute__((vector_size(64)));  // twice as many
 using wide_ints = std::int32_t __attribute__((vector_size(64)));
 using wide_shorts = std::uint16_t __attribute__((vector_size(32)));
 
-/// At any address, of any type.
-template <class X>
-struct __attribute__((packed, may_alias)) in_memory {
-  X x;
-};
+#include <subfed/detail/lane_memory.inc>
 
-/// A vector of 16-bit numbers.
-SUBFED_WORD shorts load_bits(const void* from) noexcept {
-  return static_cast<const in_memory<shorts>*>(from)->x;
-}
-
-/// to += a * b, rounded once.
-SUBFED_WORD void fuse(doubles& to, const doubles& a, const doubles& b) noexcept {
-  __asm__("vfmadd231pd {%2, %1, %0|%0, %1, %2}" : "+v"(to) : "v"(a), "v"(b));
-}
-/// to -= a * b, rounded once.
-SUBFED_WORD void fuse_negative(doubles& to, const doubles& a, const doubles& b) noexcept {
-  __asm__("vfnmadd231pd {%2, %1, %0|%0, %1, %2}" : "+v"(to) : "v"(a), "v"(b));
-}
-SUBFED_WORD doubles widened(floats x) noexcept {
-  doubles out;
-  __asm__("vcvtps2pd {%1, %0|%0, %1}" : "=v"(out) : "v"(x));
-  return out;
-}
-/// A vector of floats in memory. With an operand in memory these instructions do without a shuffle;
-/// address sanitizers do not see into them.
-SUBFED_WORD doubles load_floats(const void* from) noexcept {
-#if SUBFED_SEES_READS
-  return widened(static_cast<const in_memory<floats>*>(from)->x);
-#else
-  doubles out;
-  __asm__("vcvtps2pd {%1, %0|%0, %1}"
-          : "=v"(out)
-          : "m"(static_cast<const in_memory<floats>*>(from)->x));
-  return out;
-#endif
-}
-/// A vector of half numbers.
-SUBFED_WORD floats load_halves(const void* from) noexcept {
-  floats out;
-#if SUBFED_SEES_READS
-  const shorts in = load_bits(from);
-  __asm__("vcvtph2ps {%1, %0|%0, %1}" : "=v"(out) : "v"(in));
-#else
-  __asm__("vcvtph2ps {%1, %0|%0, %1}"
-          : "=v"(out)
-          : "m"(static_cast<const in_memory<shorts>*>(from)->x));
-#endif
-  return out;
-}
-SUBFED_WORD wide_floats from_half(wide_shorts x) noexcept {
-  wide_floats out;
-  __asm__("vcvtph2ps {%1, %0|%0, %1}" : "=v"(out) : "v"(x));
-  return out;
-}
-SUBFED_WORD void store_halves(void* to, floats x) noexcept {
-  shorts out;
-  __asm__("vcvtps2ph {$0, %1, %0|%0, %1, 0}" : "=v"(out) : "v"(x));
-  static_cast<in_memory<shorts>*>(to)->x = out;
-}
-/// Eight 16-bit numbers, widened by zeros.
-SUBFED_WORD ints load_shorts(const void* from) noexcept {
-  ints out;
-#if SUBFED_SEES_READS
-  const shorts in = load_bits(from);
-  __asm__("vpmovzxwd {%1, %0|%0, %1}" : "=v"(out) : "v"(in));
-#else
-  __asm__("vpmovzxwd {%1, %0|%0, %1}"
-          : "=v"(out)
-          : "m"(static_cast<const in_memory<shorts>*>(from)->x));
-#endif
-  return out;
-}
 /// Stores numbers below 2^16.
 SUBFED_WORD void store_shorts(void* to, ints x) noexcept {
   shorts out;
   __asm__("vpmovdw {%1, %0|%0, %1}" : "=v"(out) : "v"(x));
-  static_cast<in_memory<shorts>*>(to)->x = out;
+  store_bits(to, out);
 }
 /// The lower halves.
 SUBFED_WORD ints lower(longs x) noexcept {
