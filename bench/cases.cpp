@@ -7,9 +7,11 @@
 #include "register.hpp"
 #include "workload.hpp"
 
+#include <subfed/average.hpp>
 #include <subfed/subfed.hpp>
 
 #include <string>
+#include <vector>
 
 namespace bench {
 namespace {
@@ -67,6 +69,44 @@ void streaming_case(benchmark::State& state, const case_key& key,
   });
 }
 
+/// Median (trim 1/2) or trimmed mean of each parameter's holders.
+template <class T>
+void robust_case(benchmark::State& state, const case_key& key, double trim) {
+  workload<T>& work = workload_of<T>(key);
+  const std::int64_t bytes = work.client_bytes + work.held_bytes;
+  with_executor(key.threads, [&](auto executor) {
+    measure(state, static_cast<double>(bytes), ceiling(bytes, key.threads), [&] {
+      subfed::robust_cohort<T>(work.net, work.updates, work.globals.views(),
+                               {.trim = trim, .on_few = subfed::few_holders::mean}, executor);
+    });
+  });
+}
+
+/// All updates of the cohort, which are within the bound: the norm is worked out, nothing is written.
+template <class T>
+void clip_case(benchmark::State& state, const case_key& key) {
+  workload<T>& work = workload_of<T>(key);
+  std::vector<std::vector<std::vector<T>>> sent;
+  for (std::size_t c = 0; c < work.cohort.size(); ++c) {
+    auto& own = sent.emplace_back();
+    for (const auto& view : work.locals(c).views()) {
+      own.emplace_back(view.data_handle(), view.data_handle() + view.size());
+      for (T& x : own.back()) x = T(static_cast<float>(x) + 1);  // differences that are not 0
+    }
+  }
+  const std::int64_t bytes = 2 * work.client_bytes;
+  measure(state, static_cast<double>(bytes), ceiling(bytes, key.threads), [&] {
+    for (std::size_t c = 0; c < work.cohort.size(); ++c) {
+      std::vector<subfed::tensor_view<const T>> views;
+      for (std::size_t t = 0; t < sent[c].size(); ++t) {
+        views.emplace_back(sent[c][t].data(), work.cohort[c].extents(subfed::tensor_id(t)));
+      }
+      subfed::clip_update<T>(work.cohort[c], subfed::tensor_views<const T>(views), 1e9,
+                             work.locals(c).views());
+    }
+  });
+}
+
 void peer_case(benchmark::State& state, const case_key& key, const peer_entry& which,
                void (peer::*job)(), bool slicing) {
   workload<float>& work = workload_of<float>(key);
@@ -97,10 +137,18 @@ void add_own(const case_key& key, const char* element) {
   if (key.threads == 1) {
     add(name_of("average", key, element, "subfed streaming"),
         [key](benchmark::State& s) { streaming_case<T>(s, key, {}); });
+    if (key.clients > 10) return;
     add(name_of("average", key, element, "subfed fixed point"),
         [key](benchmark::State& s) { average_case<T>(s, key, fixed_options(key)); });
     add(name_of("average", key, element, "subfed streaming fixed point"),
         [key](benchmark::State& s) { streaming_case<T>(s, key, fixed_options(key)); });
+    if (key.model == "MLP-100M") return;  // minutes
+    add(name_of("average", key, element, "subfed median"),
+        [key](benchmark::State& s) { robust_case<T>(s, key, 0.5); });
+    add(name_of("average", key, element, "subfed trimmed mean"),
+        [key](benchmark::State& s) { robust_case<T>(s, key, 0.2); });
+    add(name_of("average", key, element, "subfed clipping"),
+        [key](benchmark::State& s) { clip_case<T>(s, key); });
   }
 }
 
@@ -120,8 +168,14 @@ void add_peers(const case_key& key) {
 }  // namespace
 
 void register_cases() {
-  for (const char* model : {"PreResNet18", "VGG-9", "Transformer", "MLP-100M"}) {
+  struct {
+    const char* model;
+    std::int64_t most_clients;  // as many as take seconds
+  } const models[] = {
+      {"PreResNet18", 100}, {"VGG-9", 1000}, {"Transformer", 1000}, {"MLP-100M", 10}};
+  for (const auto& [model, most_clients] : models) {
     for (const std::int64_t clients : {10, 100, 1000}) {
+      if (clients > most_clients) continue;
       for (const char* scheme : {"rolling", "static", "random", "block"}) {
         for (const int threads : {1, 2}) {
           const case_key key{model, scheme, clients, threads};
