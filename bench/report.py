@@ -246,7 +246,7 @@ def heat_map(measured, picture):
             210 + 34 * len(rows)),
         f"set output '{picture}'",
         "set title 'Speed as a share of memcpy of the same bytes, one thread' font 'Helvetica,16' "
-        "offset 0,2.5",
+        "offset 0,1.7",
         "set palette defined (0 '#b2182b', 0.4 '#f4a582', 0.7 '#f7f7f7', 1 '#4393c3', "
         "1.2 '#2166ac')",
         "set cbrange [0:1.2]",
@@ -277,7 +277,8 @@ def heat_map(measured, picture):
                 lines.append(f"{x} {y} {ratio:.2f}")
     lines += [
         "END",
-        "plot $cells using 1:2:3 with image pixels, \\",
+        "plot $cells using 1:2:(0.5):(0.5):3 with boxxyerror fillstyle solid noborder "
+        "fillcolor palette, \\",
         " $cells using 1:2:(sprintf('%.2f', $3)) with labels font 'Helvetica,12'",
     ]
     return "\n".join(lines) + "\n"
