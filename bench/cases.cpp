@@ -158,6 +158,7 @@ void add_peers(const case_key& key) {
     const bool torch = which.name.find("LibTorch") == 0;
     if (key.threads > 1 && !torch) continue;
     if (key.scheme == "random" && which.name == "LibTorch windows") continue;
+    if (key.model != "PreResNet18" && which.name == "LibTorch as released") continue;  // minutes
     add(name_of("slice", key, "float", which.name),
         [key, which](benchmark::State& s) { peer_case(s, key, which, &peer::slice, true); });
     add(name_of("average", key, "float", which.name),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// What a user would otherwise pick, each written as well as its library allows: indices, windows
-/// and buffers are made before the clock starts.
+/// What a user would otherwise pick, each but the one named released written as well as its library
+/// allows: indices, windows and buffers are made before the clock starts.
 #pragma once
 
 #include "../workload.hpp"
@@ -36,6 +36,7 @@ std::unique_ptr<peer> make_eigen(workload<float>&);
 std::unique_ptr<peer> make_xtensor(workload<float>&);
 std::unique_ptr<peer> make_torch_index(workload<float>&);
 std::unique_ptr<peer> make_torch_windows(workload<float>&);
+std::unique_ptr<peer> make_torch_released(workload<float>&);
 /// Threads of LibTorch's own operators; nothing without LibTorch.
 void set_torch_threads(int threads);
 

@@ -14,6 +14,7 @@ std::vector<peer_entry> peers() {
 #if defined(SUBFED_BENCH_TORCH)
   out.push_back({"LibTorch index ops", make_torch_index});
   out.push_back({"LibTorch windows", make_torch_windows});
+  out.push_back({"LibTorch as released", make_torch_released});
 #endif
   return out;
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-/// LibTorch: index_select and index_put_ over index tensors, and windows by narrow and copy_.
+/// LibTorch: index_select and index_put_ over index tensors; windows by narrow and copy_; and as the
+/// papers' released programs use it.
 #include "peer.hpp"
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
-#include <numeric>
+#include <algorithm>
 
 namespace bench {
 namespace {
@@ -210,8 +211,72 @@ class windows final : public torch_peer {
   std::vector<at::Tensor> kernel_counts_;
 };
 
+/// As released programs do it: a mesh of index tensors for each tensor, new tensors for every slice, for
+/// sums and for counts; at the end, elements that somebody holds are assigned through a mask.
+class released final : public torch_peer {
+ public:
+  explicit released(workload<float>& work) : torch_peer(work) {
+    for (const auto& sub : work.cohort) {
+      auto& own = indices_.emplace_back();
+      for (std::size_t t = 0; t < globals_.size(); ++t) {
+        auto& each = own.emplace_back();
+        for (int r = 0; r < static_cast<int>((std::min)(globals_[t].dim(), std::int64_t{2})); ++r) {
+          each.push_back(at::tensor(indices(sub, t, r), at::kLong));
+        }
+      }
+    }
+  }
+
+  void slice() override {
+    at::NoGradGuard guard;
+    for (std::size_t c = 0; c < locals_.size(); ++c) {
+      for (std::size_t t = 0; t < globals_.size(); ++t) {
+        const auto where = mesh(c, t);
+        locals_[c][t].copy_(where.empty() ? globals_[t] : globals_[t].index(where).clone());
+      }
+    }
+  }
+
+  void average() override {
+    at::NoGradGuard guard;
+    for (std::size_t t = 0; t < globals_.size(); ++t) {
+      at::Tensor sums = at::zeros_like(globals_[t]), counts = at::zeros_like(globals_[t]);
+      for (std::size_t c = 0; c < locals_.size(); ++c) {
+        const auto where = mesh(c, t);
+        if (where.empty()) {  // one number
+          sums.add_(locals_[c][t]);
+          counts.add_(1);
+          continue;
+        }
+        sums.index_put_(where, sums.index(where) + locals_[c][t]);
+        counts.index_put_(where, counts.index(where) + 1);
+      }
+      const c10::List<c10::optional<at::Tensor>> held({c10::optional<at::Tensor>(counts > 0)});
+      sums.index_put_(held, sums.index(held) / counts.index(held));
+      globals_[t].index_put_(held, sums.index(held));
+    }
+  }
+
+ private:
+  void add(std::size_t, std::size_t) override {}
+
+  c10::List<c10::optional<at::Tensor>> mesh(std::size_t c, std::size_t t) const {
+    c10::List<c10::optional<at::Tensor>> out;
+    if (indices_[c][t].empty()) return out;
+    for (const at::Tensor& i : at::meshgrid(indices_[c][t], "ij")) {
+      out.push_back(c10::optional<at::Tensor>(i));
+    }
+    return out;
+  }
+
+  std::vector<std::vector<std::vector<at::Tensor>>> indices_;  // of the first two dimensions
+};
+
 }  // namespace
 
+std::unique_ptr<peer> make_torch_released(workload<float>& work) {
+  return std::make_unique<released>(work);
+}
 std::unique_ptr<peer> make_torch_index(workload<float>& work) {
   return std::make_unique<index_ops>(work);
 }
