@@ -213,10 +213,12 @@ TEST_CASE_TEMPLATE("means of masked rows have the bits of the plain loop", T, fl
             }
           }
           std::vector<subfed::detail::masked_holder<T>> rows;
+          std::size_t full = 0;
           for (std::size_t h = 0; h < count; ++h) {
             rows.push_back({data[h].data(), masks[h].data(), starts[h].data(),
                             static_cast<std::int64_t>(data[h].size()),
-                            ones ? 1 : static_cast<double>(h + 1) / 3});
+                            ones ? 1 : static_cast<double>(h + 1) / 3, data[h].size() == n});
+            full += rows.back().has_all ? 1 : 0;
           }
           double reciprocals[16] = {1};
           for (int k = 1; k < 16; ++k) reciprocals[k] = 1.0 / k;
@@ -226,8 +228,9 @@ TEST_CASE_TEMPLATE("means of masked rows have the bits of the plain loop", T, fl
           }
           out = before;
           const bool looked_up = count < 16 && random.below(2) == 0;
-          const std::int64_t held = subfed::detail::masked_mean(subfed::detail::masked_row<T>{
-              rows.data(), rows.size(), ones, looked_up ? reciprocals : nullptr, out.data(), size});
+          const std::int64_t held = subfed::detail::masked_mean(
+              subfed::detail::masked_row<T>{rows.data(), rows.size(), full, ones,
+                                            looked_up ? reciprocals : nullptr, out.data(), size});
           bool all = true;
           std::int64_t expected_held = 0;
           for (std::size_t i = 0; i < n; ++i) {

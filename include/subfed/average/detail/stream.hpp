@@ -43,6 +43,7 @@ struct masked_holder {
   const std::int32_t* starts;  ///< how many of its elements come before
   std::int64_t limit;          ///< how many elements may be read
   double weight;
+  bool has_all;  ///< the masks have no zeros but behind the row's end
 };
 
 /// A row of which holders have the elements of masks.
@@ -50,6 +51,7 @@ template <class T>
 struct masked_row {
   const masked_holder<T>* holders;
   std::size_t count;
+  std::size_t full;           ///< how many of them have all elements
   bool ones;                  ///< all weights are 1
   const double* reciprocals;  ///< of 0 .. 15 holders; null: by_instruction
   T* out;
