@@ -6,7 +6,6 @@
 #include <subfed/average/detail/segment_row.hpp>
 #include <subfed/average/detail/variants.hpp>
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -62,13 +61,15 @@ class mask_row : protected segment_row<T, From> {
     for (std::size_t h = 0; h < holders.size(); ++h) {
       const auto& [data, size, dense_size] = data_[h];
       masked_[h].data = data + holders[h].offset;
-      masked_[h].limit = (std::max)(size, dense_size - holders[h].offset);
+      masked_[h].limit = dense_size != 0 ? dense_size - holders[h].offset : size;
     }
     const bool looked_up = holders.size() < reciprocals_.size() && how_ == division::by_reciprocal;
     report_.held += masked_mean(masked_row<T>{masked_.data(), masked_.size(), full_, ones_,
                                               looked_up ? reciprocals_.data() : nullptr,
                                               global_ + global_offset + first, end * unit - first});
   }
+
+  bool ones_ = true;  // all weights are 1
 
  private:
   /// What rows with the same holders share.
@@ -91,10 +92,9 @@ class mask_row : protected segment_row<T, From> {
   struct holder_data {
     const T* all;
     std::int64_t size;        // in a row
-    std::int64_t dense_size;  // one after the other in memory
+    std::int64_t dense_size;  // of all rows; 0: there are gaps between them
   };
   std::array<double, 16> reciprocals_ = {1};
-  bool ones_ = true;
   std::vector<masked_holder<T>> masked_;
   std::vector<holder_data> data_;
   std::size_t full_ = 0;  // holders of all elements of a row
