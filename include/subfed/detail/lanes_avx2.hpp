@@ -85,8 +85,9 @@ SUBFED_WORD wide_floats expanded(wide_floats x, unsigned mask) noexcept {
   return expanded(x, expansion_of(mask));
 }
 
-/// Counts for each lane in how many masks it is, out of a number that is known before.
-SUBFED_WORD wide_ints begin_count(std::size_t masks) noexcept {
+/// Counts for each lane in how many masks it is. masks: how many there are; full: those of them that have
+/// all lanes, which are not counted again.
+SUBFED_WORD wide_ints begin_count(std::size_t masks, std::size_t) noexcept {
   return static_cast<std::int32_t>(masks) - wide_ints{};
 }
 SUBFED_WORD void count_lanes(wide_ints& count, unsigned mask) noexcept {
@@ -101,7 +102,7 @@ SUBFED_WORD void add_weight(doubles& weights, double weight, unsigned mask) noex
 }
 
 /// Floats that, rounded to a narrower type, give what the doubles would: what is cut off stays visible
-/// in the last bit. NaNs lose their payload.
+/// in the last bit.
 SUBFED_WORD ints to_odd_floats(const doubles& x) noexcept {
   constexpr std::int64_t magnitude = 0x7FFFFFFFFFFFFFFF;
   const floats nearest = __builtin_convertvector(x, floats);
@@ -109,12 +110,15 @@ SUBFED_WORD ints to_odd_floats(const doubles& x) noexcept {
   const longs rounded = reinterpret_cast<longs>(widened(nearest));
   const longs over = (rounded & magnitude) > (exact & magnitude);
   const longs differs = rounded != exact;
-  ints bits = reinterpret_cast<ints>(nearest);
-  const ints is_nan = (bits & 0x7FFFFFFF) > 0x7F800000;
-  bits += lower(over);
-  bits |= lower(differs) & 1;
-  const ints sign = bits & static_cast<std::int32_t>(0x80000000u);
-  return (is_nan & (sign | 0x7FC00000)) | (~is_nan & bits);
+  const ints bits = reinterpret_cast<ints>(nearest) + lower(over);
+  return bits | (lower(differs) & 1);
+}
+/// The same for types whose smallest number is a normal float: what is cut off are the last 29 bits.
+SUBFED_WORD ints to_odd_normals(const doubles& x) noexcept {
+  constexpr std::int64_t cut_off = 0x1FFFFFFF;
+  const longs bits = reinterpret_cast<longs>(x);
+  const longs odd = (bits | ((bits & cut_off) + cut_off)) & ~cut_off;
+  return reinterpret_cast<ints>(__builtin_convertvector(reinterpret_cast<doubles>(odd), floats));
 }
 
 inline constexpr bool expands_from_memory = false;
@@ -124,8 +128,16 @@ SUBFED_WORD wide_floats expanded_floats(const float* from, unsigned mask) noexce
 }
 /// Whether looked_up is faster than a division.
 inline constexpr bool looks_up = false;
-SUBFED_WORD doubles looked_up(const double* table, ints at) noexcept {
+SUBFED_WORD doubles looked_up(const double* table, longs at) noexcept {
   return doubles{table[at[0]], table[at[1]], table[at[2]], table[at[3]]};
+}
+SUBFED_WORD longs widened(ints x) noexcept { return __builtin_convertvector(x, longs); }
+/// Numbers below 2^31.
+SUBFED_WORD doubles converted(longs x) noexcept {
+  return __builtin_convertvector(lower(x), doubles);
+}
+SUBFED_WORD wide_ints widened(wide_shorts x) noexcept {
+  return __builtin_convertvector(x, wide_ints);
 }
 
 #include <subfed/detail/lane_words.inc>

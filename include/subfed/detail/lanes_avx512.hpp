@@ -72,8 +72,11 @@ SUBFED_WORD wide_floats expanded_floats(const float* from, unsigned mask) noexce
   return out;
 }
 
-/// Counts for each lane in how many masks it is, out of a number that is known before.
-SUBFED_WORD wide_ints begin_count(std::size_t) noexcept { return wide_ints{}; }
+/// Counts for each lane in how many masks it is. masks: how many there are; full: those of them that have
+/// all lanes, which are not counted again.
+SUBFED_WORD wide_ints begin_count(std::size_t, std::size_t full) noexcept {
+  return static_cast<std::int32_t>(full) - wide_ints{};
+}
 SUBFED_WORD void count_lanes(wide_ints& count, unsigned mask) noexcept {
   const wide_ints one = 1 - wide_ints{};
   __asm__("vpaddd {%1, %0, %0%{%2%}|%0%{%2%}, %0, %1}"
@@ -90,21 +93,26 @@ SUBFED_WORD void add_weight(doubles& weights, double weight, unsigned mask) noex
 }
 
 /// Floats that, rounded to a narrower type, give what the doubles would: what is cut off stays visible
-/// in the last bit. NaNs lose their payload.
+/// in the last bit.
 SUBFED_WORD ints to_odd_floats(const doubles& x) noexcept {
   ints out;
   __asm__("vcvtpd2ps {%{rz-sae%}, %1, %0|%0, %1, %{rz-sae%}}" : "=v"(out) : "v"(x));
   const doubles back = widened(reinterpret_cast<floats>(out));
-  std::uint8_t differs, is_nan;
+  std::uint8_t differs;
   __asm__("vpcmpneqq {%2, %1, %0|%0, %1, %2}" : "=Yk"(differs) : "v"(back), "v"(x));
-  __asm__("vcmpunordpd {%1, %1, %0|%0, %1, %1}" : "=Yk"(is_nan) : "v"(x));
   const ints one = 1 - ints{};
   __asm__("vpord {%1, %0, %0%{%2%}|%0%{%2%}, %0, %1}" : "+v"(out) : "v"(one), "Yk"(differs));
-  const ints sign = static_cast<std::int32_t>(0x80000000u) - ints{};
-  const ints quiet = 0x7FC00000 - ints{};
-  __asm__("vpternlogd {$0xEA, %2, %1, %0%{%3%}|%0%{%3%}, %1, %2, 0xEA}"
-          : "+v"(out)
-          : "v"(sign), "v"(quiet), "Yk"(is_nan));
+  return out;
+}
+/// The same for types whose smallest number is a normal float: what is cut off are the last 29 bits.
+SUBFED_WORD ints to_odd_normals(const doubles& x) noexcept {
+  ints out;
+  __asm__("vcvtpd2ps {%{rz-sae%}, %1, %0|%0, %1, %{rz-sae%}}" : "=v"(out) : "v"(x));
+  const longs cut_off = 0x1FFFFFFF - longs{};
+  std::uint8_t differs;
+  __asm__("vptestmq {%2, %1, %0|%0, %1, %2}" : "=Yk"(differs) : "v"(x), "v"(cut_off));
+  const ints one = 1 - ints{};
+  __asm__("vpord {%1, %0, %0%{%2%}|%0%{%2%}, %0, %1}" : "+v"(out) : "v"(one), "Yk"(differs));
   return out;
 }
 
@@ -112,14 +120,29 @@ inline constexpr bool expands_from_memory = !SUBFED_SEES_READS;
 /// Whether looked_up is faster than a division.
 inline constexpr bool looks_up = true;
 /// The numbers in a table of 16 that the lanes name.
-SUBFED_WORD doubles looked_up(const double* table, ints at) noexcept {
+SUBFED_WORD doubles looked_up(const double* table, longs at) noexcept {
   const void* const at_0 = table;
   const void* const at_8 = table + 8;
   const doubles first = static_cast<const in_memory<doubles>*>(at_0)->x;
   const doubles second = static_cast<const in_memory<doubles>*>(at_8)->x;
-  longs out = __builtin_convertvector(at, longs);
-  __asm__("vpermi2pd {%2, %1, %0|%0, %1, %2}" : "+v"(out) : "v"(first), "v"(second));
-  return reinterpret_cast<doubles>(out);
+  __asm__("vpermi2pd {%2, %1, %0|%0, %1, %2}" : "+v"(at) : "v"(first), "v"(second));
+  return reinterpret_cast<doubles>(at);
+}
+/// Compilers do these in halves.
+SUBFED_WORD longs widened(ints x) noexcept {
+  longs out;
+  __asm__("vpmovsxdq {%1, %0|%0, %1}" : "=v"(out) : "v"(x));
+  return out;
+}
+SUBFED_WORD doubles converted(longs x) noexcept {
+  doubles out;
+  __asm__("vcvtqq2pd {%1, %0|%0, %1}" : "=v"(out) : "v"(x));
+  return out;
+}
+SUBFED_WORD wide_ints widened(wide_shorts x) noexcept {
+  wide_ints out;
+  __asm__("vpmovzxwd {%1, %0|%0, %1}" : "=v"(out) : "v"(x));
+  return out;
 }
 
 #include <subfed/detail/lane_words.inc>

@@ -4,6 +4,8 @@
 
 #include <subfed/average/cohort.hpp>
 #include <subfed/average/detail/kernels.hpp>
+#include <subfed/draw.hpp>
+#include <subfed/schemes.hpp>
 #include <support/average_properties.hpp>
 #include <support/instructions.hpp>
 
@@ -213,10 +215,12 @@ TEST_CASE_TEMPLATE("means of masked rows have the bits of the plain loop", T, fl
             }
           }
           std::vector<subfed::detail::masked_holder<T>> rows;
+          std::size_t full = 0;
           for (std::size_t h = 0; h < count; ++h) {
             rows.push_back({data[h].data(), masks[h].data(), starts[h].data(),
                             static_cast<std::int64_t>(data[h].size()),
-                            ones ? 1 : static_cast<double>(h + 1) / 3});
+                            ones ? 1 : static_cast<double>(h + 1) / 3, data[h].size() == n});
+            full += rows.back().has_all ? 1 : 0;
           }
           double reciprocals[16] = {1};
           for (int k = 1; k < 16; ++k) reciprocals[k] = 1.0 / k;
@@ -226,8 +230,9 @@ TEST_CASE_TEMPLATE("means of masked rows have the bits of the plain loop", T, fl
           }
           out = before;
           const bool looked_up = count < 16 && random.below(2) == 0;
-          const std::int64_t held = subfed::detail::masked_mean(subfed::detail::masked_row<T>{
-              rows.data(), rows.size(), ones, looked_up ? reciprocals : nullptr, out.data(), size});
+          const std::int64_t held = subfed::detail::masked_mean(
+              subfed::detail::masked_row<T>{rows.data(), rows.size(), full, ones,
+                                            looked_up ? reciprocals : nullptr, out.data(), size});
           bool all = true;
           std::int64_t expected_held = 0;
           for (std::size_t i = 0; i < n; ++i) {
@@ -243,6 +248,110 @@ TEST_CASE_TEMPLATE("means of masked rows have the bits of the plain loop", T, fl
           CHECK(held == expected_held);
           CHECK(std::memcmp(&out[n], &before[n], sizeof(T)) == 0);
         });
+  });
+}
+
+TEST_CASE_TEMPLATE("means of rows with one pattern have the bits of the plain loop", T, float, half,
+                   bfloat16) {
+  namespace v = variant_tests;
+  using traits = subfed::scalar_traits<T>;
+  support::with_all_instructions([] {
+    if (!subfed::detail::in_lanes<T>()) return;
+    v::for_each_case([](v::numbers& random, std::int64_t size, std::size_t count, v::content what,
+                        bool ones) {
+      constexpr std::int64_t rows = 3;
+      const auto n = static_cast<std::size_t>(size);
+      const auto blocks = (n + 15) / 16;
+      std::vector<std::vector<subfed::detail::masked_part>> parts(blocks);
+      std::vector<std::uint16_t> held(blocks, 0);
+      std::vector<double> sums(n * rows, -0.0), weights(16 * blocks, 0.0), own_weights;
+      std::vector<std::vector<T>> data(count);
+      std::vector<std::int64_t> strides, end_strides;
+      for (std::size_t h = 0; h < count; ++h) {
+        own_weights.push_back(ones ? 1 : static_cast<double>(h + 1) / 3);
+        // The holder's second half comes first in its data, so that blocks may have two parts of it.
+        std::vector<std::int64_t> position(n, -1);
+        std::int64_t next = 0;
+        const std::size_t half_way = h % 3 == 1 ? random.below(n + 1) : 0;
+        for (std::size_t k = 0; k < n; ++k) {
+          const std::size_t i = (k + half_way) % n;
+          if (random.below(std::uint64_t{1} << (h % 4)) == 0) position[i] = next++;
+        }
+        for (std::size_t i = 0; i < n; ++i) {
+          if (position[i] < 0) continue;
+          auto& of_block = parts[i / 16];
+          const auto bit = static_cast<std::uint16_t>(1u << (i % 16));
+          const auto number = static_cast<std::int32_t>(h);
+          if (of_block.empty() || of_block.back().holder != number ||
+              of_block.back().start + std::popcount(of_block.back().mask) != position[i]) {
+            of_block.push_back({number, static_cast<std::int32_t>(position[i]), 0});
+          }
+          auto& mask = of_block.back().mask;
+          mask = static_cast<std::uint16_t>(mask | bit);
+          held[i / 16] = static_cast<std::uint16_t>(held[i / 16] | bit);
+          weights[i] += own_weights[h];
+        }
+        const bool has_gaps = random.below(2) == 0;
+        const std::int64_t stride = next + (has_gaps ? 3 : 0);
+        for (std::int64_t k = 0; k < stride * (rows - 1) + next; ++k) {
+          data[h].push_back(v::element<T>(random, what));
+        }
+        for (std::size_t i = 0; i < n * rows; ++i) {
+          const std::int64_t at = position[i % n];
+          if (at < 0) continue;
+          const auto row = static_cast<std::int64_t>(i / n);
+          volatile double product =
+              own_weights[h] * traits::load(data[h][static_cast<std::size_t>(row * stride + at)]);
+          volatile double sum = sums[i] + product;
+          sums[i] = sum;
+        }
+        strides.push_back(stride);
+        end_strides.push_back(has_gaps ? stride : 0);
+      }
+      std::vector<subfed::detail::masked_part> all_parts;
+      std::vector<std::int32_t> block_parts;
+      for (const auto& each : parts) {
+        all_parts.insert(all_parts.end(), each.begin(), each.end());
+        block_parts.push_back(static_cast<std::int32_t>(each.size()));
+      }
+      std::vector<double> reciprocals;
+      for (double& weight : weights) {
+        if (!(weight > 0)) weight = 1;
+        reciprocals.push_back(1 / weight);
+      }
+      std::vector<const T*> starts, ends;
+      for (std::size_t h = 0; h < count; ++h) {
+        starts.push_back(data[h].data());
+        const std::int64_t row_end =
+            static_cast<std::int64_t>(data[h].size()) - strides[h] * (rows - 1);
+        ends.push_back(data[h].data() +
+                       (end_strides[h] != 0 ? row_end : static_cast<std::int64_t>(data[h].size())));
+      }
+      std::vector<T> before;
+      for (std::size_t i = 0; i < (n + 2) * rows; ++i) {
+        before.push_back(v::element<T>(random, v::content::any_bits));
+      }
+      std::vector<T> out = before;
+      const division how =
+          random.below(2) == 0 ? division::by_reciprocal : division::by_instruction;
+      subfed::detail::pattern_mean(
+          subfed::detail::masked_pattern{all_parts.data(), block_parts.data(), held.data(),
+                                         weights.data(), reciprocals.data(), blocks, ones, how},
+          subfed::detail::pattern_holders<T>{count, starts.data(), strides.data(), ends.data(),
+                                             end_strides.data(), own_weights.data()},
+          subfed::detail::pattern_rows<T>{out.data(), size + 2, rows});
+      bool all = true;
+      for (std::size_t i = 0; i < (n + 2) * rows; ++i) {
+        const std::size_t row = i / (n + 2), column = i % (n + 2);
+        if (column >= n || (held[column / 16] >> (column % 16) & 1) == 0) {
+          all = all && std::memcmp(&out[i], &before[i], sizeof(T)) == 0;
+          continue;
+        }
+        volatile double mean = sums[row * n + column] / weights[column];
+        all = all && v::same(out[i], traits::store(mean));
+      }
+      CHECK(all);
+    });
   });
 }
 
@@ -329,4 +438,41 @@ TEST_CASE_TEMPLATE("one pass equals the dense loop with all instructions", T, fl
       support::check_against_oracle<T>(800 + seed, {}, at_once, {support::large_network, 13});
     }
   });
+}
+
+TEST_CASE_TEMPLATE("an embedding of which all hold the same columns has the bits of the baseline",
+                   T, float, half, bfloat16) {
+  using namespace subfed;
+  model net;
+  const group_id words = net.group("words", 37, cut::never);
+  const group_id width = net.group("width", 101);
+  net.tensor("embedding", {words, width});
+  variant_tests::numbers random{11};
+  std::vector<submodel> cohort;
+  for (std::uint64_t c = 0; c < 12; ++c) {
+    const draw_key key{3, 90, c, 1.0 / static_cast<double>(1 << (c % 4))};  // windows wrap
+    cohort.push_back(c % 3 == 0 ? draw(net, random_subset{}, key) : draw(net, rolling{}, key));
+  }
+  std::vector<std::vector<T>> data;
+  std::vector<update<T>> updates;
+  for (const submodel& sub : cohort) {
+    auto& own = data.emplace_back();
+    for (std::int64_t i = 0; i < sub.size(); ++i) {
+      own.push_back(variant_tests::element<T>(random, variant_tests::content::ordinary));
+    }
+    const auto extents = sub.extents(tensor_id(0));
+    updates.push_back({sub,
+                       {tensor_view<const T>(own.data(), extents)},
+                       static_cast<double>(1 + random.below(9))});
+  }
+  std::vector<std::vector<T>> results;
+  support::with_all_instructions([&] {
+    std::vector<T> global(37 * 101, scalar_traits<T>::store(7));
+    const std::vector<std::int64_t> extents{37, 101};
+    average_cohort<T>(net, updates, {tensor_view<T>(global.data(), extents)});
+    results.push_back(global);
+  });
+  for (const auto& each : results) {
+    CHECK(std::memcmp(each.data(), results[0].data(), each.size() * sizeof(T)) == 0);
+  }
 }

@@ -89,11 +89,16 @@ class average_layout {
     for (std::size_t p = 0; p < participants_.size(); ++p) {
       contiguous_ = contiguous_ && (participants_[p].data == nullptr || inner.strides[p] == 1);
     }
-    if (!contiguous_ || std::is_same_v<T, any_element> || !has_short_runs()) return;
+    if (!contiguous_ || std::is_same_v<T, any_element>) return;
+    const bool has_short = has_short_runs();
     if constexpr (has_lanes<T> && sizeof(T) <= 4) {
-      if (in_lanes<T>() && find_masks()) return;
+      if (in_lanes<T>()) {
+        has_short_parts_ = is_short_row() && (has_short || has_short_segments());
+        if (has_short_parts_ || has_short) find_dense_sizes();
+        if (has_short && find_masks()) return;
+      }
     }
-    find_node_holders();
+    if (has_short) find_node_holders();
   }
 
   std::span<const average_level> levels() const noexcept { return levels_; }
@@ -107,8 +112,10 @@ class average_layout {
   const node_holders& nodes() const noexcept { return nodes_; }
   /// The innermost elements of each shape; empty where they are not needed, or not in ascending order.
   std::span<const element_masks> masks() const noexcept { return masks_; }
+  /// Rows are short, and so are their parts with the same holders.
+  bool has_short_parts() const noexcept { return has_short_parts_; }
   /// How many elements a participant has one after the other in memory; 0 where there are gaps. Known
-  /// where there are masks.
+  /// where there are masks or short parts.
   std::int64_t dense_size(std::size_t participant) const noexcept { return dense_[participant]; }
 
  private:
@@ -201,6 +208,30 @@ class average_layout {
            static_cast<std::int64_t>(runs) * shortest > inner.extent * inner.unit;
   }
 
+  /// Whether the parts of a row with the same holders are too short for loops of their own.
+  bool has_short_segments() const {
+    constexpr std::int64_t shortest = 32;  // elements
+    const average_level& inner = levels_.back();
+    for (const auto& p : participants_) {
+      if (p.data == nullptr) return false;
+    }
+    std::vector<std::int64_t> borders{0, inner.extent};
+    for (const std::vector<run>& runs : inner.runs) {
+      for (const run& r : runs) {
+        borders.push_back(r.first);
+        borders.push_back(r.first + r.length);
+      }
+    }
+    std::sort(borders.begin(), borders.end());
+    const auto last = std::unique(borders.begin(), borders.end());
+    return static_cast<std::int64_t>(last - borders.begin() - 1) * shortest >=
+           inner.extent * inner.unit;
+  }
+  bool is_short_row() const noexcept {
+    constexpr std::int64_t longest = 2048;  // elements
+    return levels_.size() > 1 && levels_.back().extent * levels_.back().unit <= longest;
+  }
+
   /// False where a shape's nodes are not in ascending order, or there are too many of them.
   bool find_masks() {
     const average_level& inner = levels_.back();
@@ -224,10 +255,12 @@ class average_layout {
         before += std::popcount(mask);
       }
     }
-    for (std::size_t p = 0; p < participants_.size(); ++p) dense_.push_back(find_dense_size(p));
     return true;
   }
 
+  void find_dense_sizes() {
+    for (std::size_t p = 0; p < participants_.size(); ++p) dense_.push_back(find_dense_size(p));
+  }
   std::int64_t find_dense_size(std::size_t p) const {
     std::int64_t size = 1;
     for (std::size_t l = levels_.size(); l-- > 0;) {
@@ -273,6 +306,7 @@ class average_layout {
   std::vector<participant<T>> participants_;
   std::vector<average_level> levels_;
   bool contiguous_ = false;
+  bool has_short_parts_ = false;
   node_holders nodes_;
   std::vector<element_masks> masks_;
   std::vector<std::int64_t> dense_;

@@ -6,7 +6,6 @@
 #include <subfed/average/detail/segment_row.hpp>
 #include <subfed/average/detail/variants.hpp>
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -23,6 +22,7 @@ class mask_row : protected segment_row<T, From> {
   ~mask_row() = default;
   using base::checked_;
   using base::global_;
+  using base::holders_are_new_;
   using base::how_;
   using base::inner;
   using base::lanes_;
@@ -56,24 +56,48 @@ class mask_row : protected segment_row<T, From> {
                        std::int64_t begin, std::int64_t end) {
     const std::int64_t unit = inner().unit;
     const std::int64_t first = begin * unit;
-    masked_.clear();
-    for (const holder& h : holders) {
-      const auto& p = layout_.participants()[h.participant];
-      const element_masks& own = layout_.masks()[inner().shape_of[h.participant]];
-      masked_.push_back(
-          {p.data + h.offset, own.masks.data() + first / 16, own.starts.data() + first / 16,
-           (std::max)(own.size, layout_.dense_size(h.participant) - h.offset), p.weight});
+    if (holders_are_new_) find_masks(holders, first);
+    holders_are_new_ = false;
+    for (std::size_t h = 0; h < holders.size(); ++h) {
+      const auto& [data, size, dense_size] = data_[h];
+      masked_[h].data = data + holders[h].offset;
+      masked_[h].limit = dense_size != 0 ? dense_size - holders[h].offset : size;
     }
     const bool looked_up = holders.size() < reciprocals_.size() && how_ == division::by_reciprocal;
-    report_.held += masked_mean(masked_row<T>{masked_.data(), masked_.size(), ones_,
+    report_.held += masked_mean(masked_row<T>{masked_.data(), masked_.size(), full_, ones_,
                                               looked_up ? reciprocals_.data() : nullptr,
                                               global_ + global_offset + first, end * unit - first});
   }
 
+  bool ones_ = true;  // all weights are 1
+
  private:
+  /// What rows with the same holders share.
+  void find_masks(const std::vector<holder>& holders, std::int64_t first) {
+    masked_.clear();
+    data_.clear();
+    full_ = 0;
+    for (const holder& h : holders) {
+      const auto& p = layout_.participants()[h.participant];
+      const element_masks& own = layout_.masks()[inner().shape_of[h.participant]];
+      const bool has_all = own.size == inner().extent * inner().unit;
+      full_ += has_all ? 1 : 0;
+      data_.push_back({p.data, own.size, layout_.dense_size(h.participant)});
+      masked_.push_back({p.data, own.masks.data() + first / 16, own.starts.data() + first / 16,
+                         own.size, p.weight, has_all});
+    }
+  }
+
+  /// Of a holder, beside its masks.
+  struct holder_data {
+    const T* all;
+    std::int64_t size;        // in a row
+    std::int64_t dense_size;  // of all rows; 0: there are gaps between them
+  };
   std::array<double, 16> reciprocals_ = {1};
-  bool ones_ = true;
   std::vector<masked_holder<T>> masked_;
+  std::vector<holder_data> data_;
+  std::size_t full_ = 0;  // holders of all elements of a row
 };
 
 }  // namespace subfed::inline v0::detail

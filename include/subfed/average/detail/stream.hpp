@@ -43,6 +43,7 @@ struct masked_holder {
   const std::int32_t* starts;  ///< how many of its elements come before
   std::int64_t limit;          ///< how many elements may be read
   double weight;
+  bool has_all;  ///< the masks have no zeros but behind the row's end
 };
 
 /// A row of which holders have the elements of masks.
@@ -50,10 +51,55 @@ template <class T>
 struct masked_row {
   const masked_holder<T>* holders;
   std::size_t count;
+  std::size_t full;           ///< how many of them have all elements
   bool ones;                  ///< all weights are 1
   const double* reciprocals;  ///< of 0 .. 15 holders; null: by_instruction
   T* out;
   std::int64_t size;  ///< elements
+};
+
+/// What a holder has of a block of 16 elements.
+struct masked_part {
+  std::int32_t holder;
+  std::int32_t start;  ///< how many of its elements of the row come before
+  std::uint16_t mask;  ///< not 0
+};
+
+/// Who has which elements of a row, and with what weight: the same for many rows.
+struct masked_pattern {
+  const masked_part* parts;         ///< block by block, in the order of the holders
+  const std::int32_t* block_parts;  ///< how many of them each block has
+  const std::uint16_t* held;        ///< each block's elements that somebody holds
+  const double* weights;            ///< of each element's holders; 1 where there is none
+  const double* reciprocals;        ///< of them
+  std::size_t blocks;
+  bool ones;  ///< all holders' weights are 1
+  division how;
+};
+
+/// The holders of rows of a pattern, by number.
+template <class T>
+struct pattern_holders {
+  std::size_t count;
+  const T** data;                   ///< their elements of the row
+  const std::int64_t* strides;      ///< of data, from row to row
+  const T** ends;                   ///< of what may be read
+  const std::int64_t* end_strides;  ///< of ends
+  const double* weights;
+
+  /// Goes on by so many rows.
+  void step(std::int64_t rows) const noexcept {
+    for (std::size_t h = 0; h < count; ++h) data[h] += rows * strides[h];
+    for (std::size_t h = 0; h < count; ++h) ends[h] += rows * end_strides[h];
+  }
+};
+
+/// Rows of the result.
+template <class T>
+struct pattern_rows {
+  T* out;
+  std::int64_t stride;
+  std::int64_t count;
 };
 
 /// What turns values into terms of a fixed-point sum that are below 2^51 (see term_rule).

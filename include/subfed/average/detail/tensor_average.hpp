@@ -50,6 +50,8 @@ class tensor_average : tile_row<T, From> {
   const part_report& report() const noexcept { return report_; }
 
  private:
+  static constexpr bool has_masks = std::is_same_v<T, From> && has_lanes<T> && sizeof(T) <= 4;
+
   using base::careful;
   using base::dividers_;
   using base::find_segments;
@@ -103,6 +105,14 @@ class tensor_average : tile_row<T, From> {
         i = until;
         continue;
       }
+      if constexpr (has_masks) {
+        if (depth + 2 == layout_.levels().size() && this->pattern_applies(until - i)) {
+          this->pattern_mean_of(now, steps, global_offset + i * at.global_stride, at.global_stride,
+                                until - i);
+          i = until;
+          continue;
+        }
+      }
       for (; i < until; ++i) {
         const std::int64_t global = global_offset + i * at.global_stride;
         const std::int64_t sum = sum_offset + i * at.sum_stride;
@@ -128,7 +138,7 @@ class tensor_average : tile_row<T, From> {
       }
       return;
     }
-    if constexpr (std::is_same_v<T, From> && has_lanes<T> && sizeof(T) <= 4) {
+    if constexpr (has_masks) {
       if (this->masks_apply(begin, end)) {
         this->masked_row_mean(holders, global_offset, begin, end);
         return;

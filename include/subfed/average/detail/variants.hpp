@@ -24,6 +24,7 @@
 #define SUBFED_WORD SUBFED_AVX2 __attribute__((always_inline)) inline
 namespace subfed::inline v0::detail::avx2 {
 #include <subfed/average/detail/lane_kernels.inc>
+#include <subfed/average/detail/masked_kernels.inc>
 }  // namespace subfed::inline v0::detail::avx2
 #undef SUBFED_WORD
 #undef SUBFED_TARGET
@@ -32,6 +33,7 @@ namespace subfed::inline v0::detail::avx2 {
 #define SUBFED_WORD SUBFED_AVX512 __attribute__((always_inline)) inline
 namespace subfed::inline v0::detail::avx512 {
 #include <subfed/average/detail/lane_kernels.inc>
+#include <subfed/average/detail/masked_kernels.inc>
 }  // namespace subfed::inline v0::detail::avx512
 #undef SUBFED_WORD
 #undef SUBFED_TARGET
@@ -84,6 +86,20 @@ void mean_streams(const stream<T>* streams, std::size_t count, bool ones, const 
   }
 }
 
+/// The means of rows with the same holders; what nobody holds keeps its bits. holders are
+/// at the last row afterwards.
+///
+/// Pre  in_lanes<T>()
+template <has_lanes T>
+void pattern_mean(const masked_pattern& pattern, const pattern_holders<T>& holders,
+                  const pattern_rows<T>& rows) noexcept {
+  if (instructions_in_use() == instructions::avx512) {
+    avx512::pattern_mean(pattern, holders, rows);
+  } else {
+    avx2::pattern_mean(pattern, holders, rows);
+  }
+}
+
 /// The means of a row's elements that somebody holds; others keep their bits. Returns how many.
 ///
 /// Pre  in_lanes<T>()
@@ -121,6 +137,9 @@ template <has_lanes T>
 std::int64_t masked_mean(const masked_row<T>&) noexcept {
   return 0;
 }
+template <has_lanes T>
+void pattern_mean(const masked_pattern&, const pattern_holders<T>&,
+                  const pattern_rows<T>&) noexcept {}
 
 #endif
 
