@@ -82,16 +82,31 @@ subfed::coverage coverage_of(const subfed::model& net, const json& value, std::s
   return out;
 }
 
+std::vector<std::int64_t> keep_of(const json& value) {
+  constexpr std::string_view what = "the counts of keep probabilities";
+  require(value.is_array() && (value.empty() || value.size() == keep_bins), what, value.dump(),
+          fmt::format("a list of {} or none", keep_bins));
+  std::vector<std::int64_t> out;
+  for (const json& count : value) out.push_back(whole(count, what, 0, largest_count));
+  return out;
+}
+
 std::vector<history_entry> history_of(const json& value, std::int64_t rounds) {
   require(value.is_array(), "history", value.dump(), "a list");
   std::vector<history_entry> out;
   for (const json& e : value) {
-    list(e, "an entry of the history", 5);
+    list(e, "an entry of the history", 8);
     const std::int64_t least = out.empty() ? 1 : out.back().round + 1;
+    const auto counted = [&](const json& sum, std::string_view what, auto member) {
+      return whole(sum, what, out.empty() ? 0 : out.back().*member, largest_count);
+    };
     out.push_back(
         {whole(e[0], "a round of the history", least, rounds),
          {share(e[1], "an accuracy"), number(e[2], "a loss"), share(e[3], "a local accuracy")},
-         number(e[4], "a loss")});
+         number(e[4], "a loss"),
+         counted(e[5], "the number of parameters so far", &history_entry::parameters),
+         counted(e[6], "the number of operations so far", &history_entry::flops),
+         keep_of(e[7])});
   }
   return out;
 }
@@ -113,10 +128,12 @@ json json_of(const open_losses& open) { return {open.sum, open.rounds}; }
 
 }  // namespace
 
-void account::count(const subfed::submodel& part, std::int64_t flops_of_image) {
+void account::count(const subfed::submodel& part, std::int64_t flops_of_image,
+                    std::int64_t flops_of_images) {
   ++trainings;
   parameters += part.size();
   flops += flops_of_image;
+  all_flops += flops_of_images;
   by_all.record(part);
   if (part.size() == part.parent().size()) return;
   by_partial.record(part);
@@ -132,10 +149,10 @@ void account::end_round(double loss) {
   ++since.rounds;
 }
 
-void account::add(const evaluation& on_test, std::int64_t every) {
+void account::add(const evaluation& on_test, std::int64_t every, std::vector<std::int64_t> keep) {
   since_without_last.reset();
   if (rounds % every != 0) since_without_last = since;
-  history.push_back({rounds, on_test, since.mean()});
+  history.push_back({rounds, on_test, since.mean(), parameters, all_flops, std::move(keep)});
   since = {};
 }
 
@@ -150,8 +167,8 @@ void account::go_on(std::int64_t every) {
 std::string text_of(const account& a) {
   json history = json::array();
   for (const history_entry& e : a.history) {
-    history.push_back(
-        {e.round, e.on_test.accuracy, e.on_test.loss, e.on_test.local_accuracy, e.train_loss});
+    history.push_back({e.round, e.on_test.accuracy, e.on_test.loss, e.on_test.local_accuracy,
+                       e.train_loss, e.parameters, e.flops, e.keep});
   }
   return json{
       {"rounds", a.rounds},
@@ -159,7 +176,7 @@ std::string text_of(const account& a) {
       {"history", history},
       {"losses since", json_of(a.since)},
       {"losses without last", a.since_without_last ? json_of(*a.since_without_last) : json()},
-      {"trainings", {a.trainings, a.trainings_of_parts, a.parameters, a.flops}},
+      {"trainings", {a.trainings, a.trainings_of_parts, a.parameters, a.flops, a.all_flops}},
       {"coverage", subfed::to_text(a.by_all)},
       {"coverage by parts", subfed::to_text(a.by_partial)},
       {"seconds",
@@ -182,7 +199,7 @@ account read_account(const subfed::model& net, std::int64_t clients_each, const 
     out.since_without_last = losses_of(open, "losses without last", out, out.history.size() - 1);
   }
 
-  const json& trainings = list(in["trainings"], "trainings", 4);
+  const json& trainings = list(in["trainings"], "trainings", 5);
   out.trainings = whole(trainings[0], "the number of trainings", 0, largest_count);
   require_same(out.trainings, "the number of trainings", out.rounds * clients_each);
   out.trainings_of_parts =
@@ -192,6 +209,13 @@ account read_account(const subfed::model& net, std::int64_t clients_each, const 
               static_cast<double>(out.trainings) * static_cast<double>(net.size()),
           "the number of parameters", trainings[2].dump(), "at most the model's in each training");
   out.flops = whole(trainings[3], "the number of operations", 0, largest_count);
+  out.all_flops = whole(trainings[4], "the number of operations", 0, largest_count);
+  if (!out.history.empty()) {
+    require(out.history.back().parameters <= out.parameters, "the number of parameters so far",
+            in["history"].back()[5].dump(), "at most that of all rounds");
+    require(out.history.back().flops <= out.all_flops, "the number of operations so far",
+            in["history"].back()[6].dump(), "at most that of all rounds");
+  }
   out.by_all = coverage_of(net, in["coverage"], "coverage", out.rounds, out.trainings);
   out.by_partial = coverage_of(net, in["coverage by parts"], "coverage by parts", out.rounds,
                                out.trainings_of_parts);

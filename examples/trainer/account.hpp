@@ -32,15 +32,19 @@ struct account {
   /// Where the last entry is there only because the run was to end with its round: `since` without
   /// that entry.
   std::optional<open_losses> since_without_last;
-  std::int64_t trainings = 0, trainings_of_parts = 0, parameters = 0, flops = 0;
+  std::int64_t trainings = 0, trainings_of_parts = 0, parameters = 0;
+  std::int64_t flops = 0;      // of an image: the sum over the trainings
+  std::int64_t all_flops = 0;  // of all images
   subfed::coverage by_all, by_partial;
   seconds_spent seconds;
 
-  /// A local training of the current round; flops are those of an image.
-  void count(const subfed::submodel& part, std::int64_t flops_of_image);
+  /// A local training of the current round.
+  void count(const subfed::submodel& part, std::int64_t flops_of_image,
+             std::int64_t flops_of_images);
   void end_round(double loss);
-  /// An entry of the history. `every`: after how many rounds there is one.
-  void add(const evaluation& on_test, std::int64_t every);
+  /// An entry of the history. `every`: after how many rounds there is one. `keep`: counts of keep
+  /// probabilities, where the method has any.
+  void add(const evaluation& on_test, std::int64_t every, std::vector<std::int64_t> keep = {});
   /// The run continues: removes an entry that it has only because of its earlier end.
   void go_on(std::int64_t every);
 };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <subfed/adapt/torch.hpp>
 #include <subfed/systems/ensemble.hpp>
@@ -40,13 +41,13 @@ std::vector<std::int64_t> samples_for_moments(std::span<const client> clients) {
 }
 
 /// The mean over batches of each batch's moments, as PyTorch's batch norm has it with momentum none.
-network_moments measure_moments(const pre_resnet& network, const device_data& data,
+network_moments measure_moments(const pre_resnet& network, double scale, const device_data& data,
                                 std::span<const std::int64_t> samples, pool& workers) {
   if (network.norm() == norm_kind::none) return {};
   std::vector<network_moments> seen(batches_of(samples));
   workers.run(seen.size(), [&](std::size_t b) {
     const torch::NoGradGuard no_grad;
-    network.forward(data.images(batch_at(samples, b)), {norm_mode::measure, &seen[b], 1});
+    network.forward(data.images(batch_at(samples, b)), {norm_mode::measure, &seen[b], scale});
   });
   network_moments mean = seen.front();
   for (std::size_t layer = 0; layer < mean.size(); ++layer) {
@@ -61,14 +62,14 @@ network_moments measure_moments(const pre_resnet& network, const device_data& da
 }
 
 /// Logits of all samples, on the CPU, (N, classes).
-at::Tensor all_logits(const pre_resnet& network, const device_data& data,
+at::Tensor all_logits(const pre_resnet& network, double scale, const device_data& data,
                       std::span<const std::int64_t> samples, network_moments& moments,
                       pool& workers) {
   std::vector<at::Tensor> parts(batches_of(samples));
   workers.run(parts.size(), [&](std::size_t b) {
     const torch::NoGradGuard no_grad;
-    parts[b] = network.forward(data.images(batch_at(samples, b)), {norm_mode::given, &moments, 1})
-                   .to(at::kCPU);
+    const forward_pass pass{norm_mode::given, &moments, scale};
+    parts[b] = network.forward(data.images(batch_at(samples, b)), pass).to(at::kCPU);
   });
   return at::cat(parts);
 }
@@ -77,29 +78,11 @@ double share_right(const at::Tensor& logits, const at::Tensor& labels) {
   return logits.argmax(1).eq(labels).to(at::kDouble).mean().item<double>();
 }
 
-/// Mean over clients. Test images of labels outside a client's are left out by their row, other
-/// classes by their column.
-double mean_local_accuracy(const at::Tensor& logits, const at::Tensor& labels,
-                           std::span<const client> clients) {
-  double sum = 0;
-  std::int64_t counted = 0;
-  for (const client& c : clients) {
-    at::Tensor own = at::zeros({logits.size(1)}, at::kBool);
-    for (const std::int64_t label : c.labels) own[label] = true;
-    const at::Tensor rows = own.index_select(0, labels).nonzero().squeeze(1);
-    if (rows.size(0) == 0) continue;
-    const at::Tensor visible =
-        logits.index_select(0, rows).masked_fill(own.logical_not(), -INFINITY);
-    sum += share_right(visible, labels.index_select(0, rows));
-    ++counted;
-  }
-  return counted == 0 ? 0 : sum / static_cast<double>(counted);
-}
-
 }  // namespace
 
-evaluation evaluate(std::span<const std::shared_ptr<pre_resnet>> networks, const device_data& train,
-                    const device_data& test, std::span<const client> clients, pool& workers) {
+answers answer(std::span<const std::shared_ptr<pre_resnet>> networks, double scale,
+               const device_data& train, const device_data& test, std::span<const client> clients,
+               pool& workers) {
   const std::vector<std::int64_t> train_samples = samples_for_moments(clients);
   std::vector<std::int64_t> test_samples(static_cast<std::size_t>(test.count()));
   std::iota(test_samples.begin(), test_samples.end(), 0);
@@ -107,17 +90,46 @@ evaluation evaluate(std::span<const std::shared_ptr<pre_resnet>> networks, const
   const torch::NoGradGuard no_grad;
   std::vector<at::Tensor> outputs;
   for (const auto& network : networks) {
-    network_moments moments = measure_moments(*network, train, train_samples, workers);
-    outputs.push_back(all_logits(*network, test, test_samples, moments, workers));
+    network_moments moments = measure_moments(*network, scale, train, train_samples, workers);
+    outputs.push_back(all_logits(*network, scale, test, test_samples, moments, workers));
   }
   at::Tensor logits = outputs.front();
   if (outputs.size() > 1) {
     logits = at::empty_like(outputs.front());
     subfed::average_outputs<float>(outputs, logits);
   }
-  const at::Tensor labels = test.labels(test_samples).to(at::kCPU);
-  return {share_right(logits, labels), at::cross_entropy_loss(logits, labels).item<double>(),
-          mean_local_accuracy(logits, labels, clients)};
+  return {logits, test.labels(test_samples).to(at::kCPU)};
+}
+
+std::vector<double> local_accuracies(const answers& given, std::span<const client> clients) {
+  const torch::NoGradGuard no_grad;
+  std::vector<double> out;
+  for (const client& c : clients) {
+    at::Tensor own = at::zeros({given.logits.size(1)}, at::kBool);
+    for (const std::int64_t label : c.labels) own[label] = true;
+    const at::Tensor rows = own.index_select(0, given.labels).nonzero().squeeze(1);
+    if (rows.size(0) == 0) {
+      out.push_back(std::numeric_limits<double>::quiet_NaN());
+      continue;
+    }
+    const at::Tensor visible =
+        given.logits.index_select(0, rows).masked_fill(own.logical_not(), -INFINITY);
+    out.push_back(share_right(visible, given.labels.index_select(0, rows)));
+  }
+  return out;
+}
+
+evaluation judge(const answers& given, std::span<const double> local) {
+  double sum = 0;
+  std::int64_t counted = 0;
+  for (const double accuracy : local) {
+    if (std::isnan(accuracy)) continue;
+    sum += accuracy;
+    ++counted;
+  }
+  return {share_right(given.logits, given.labels),
+          at::cross_entropy_loss(given.logits, given.labels).item<double>(),
+          counted == 0 ? 0 : sum / static_cast<double>(counted)};
 }
 
 }  // namespace trainer

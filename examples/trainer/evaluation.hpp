@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "network.hpp"
 #include "partition.hpp"
@@ -13,12 +14,27 @@
 
 namespace trainer {
 
+/// What a model says of the test images, on the CPU.
+struct answers {
+  at::Tensor logits;  // (N, classes)
+  at::Tensor labels;  // (N)
+};
+
 /// Measures the moments of the batch norm layers in one pass over training images of all clients, then
-/// evaluates over the test set. Of several networks the outputs are averaged.
+/// goes through the test set. Of several networks the outputs are averaged. `scale`: of each
+/// convolution's result.
 ///
 /// Numerics  Both passes go batch by batch, and batches are added up in order: the result does not
 ///           depend on the number of workers.
-evaluation evaluate(std::span<const std::shared_ptr<pre_resnet>> networks, const device_data& train,
-                    const device_data& test, std::span<const client> clients, pool& workers);
+answers answer(std::span<const std::shared_ptr<pre_resnet>> networks, double scale,
+               const device_data& train, const device_data& test, std::span<const client> clients,
+               pool& workers);
+
+/// Of each client: test images of labels outside its own are left out by their row, other classes by
+/// their column. NaN where no image is left.
+std::vector<double> local_accuracies(const answers& given, std::span<const client> clients);
+
+/// `local`: accuracies of which the mean is taken, without those that are NaN.
+evaluation judge(const answers& given, std::span<const double> local);
 
 }  // namespace trainer

@@ -201,6 +201,46 @@ method_result result_of(const std::string& name, const account& a, const archite
   return out;
 }
 
+answers server_answers(const server& central, const federation& all, pool& workers) {
+  return answer(central.evaluated_networks(), 1, all.train, all.test, all.clients, workers);
+}
+
+/// What clients have from the server's model and from those of their capacities.
+void judge_clients(method_result& out, const subfed::cohort_model& cohorts, const server& central,
+                   const federation& all, pool& workers) {
+  const auto next = static_cast<std::uint64_t>(out.rounds);
+  const answers whole = server_answers(central, all, workers);
+  const std::vector<double> of_whole = local_accuracies(whole, all.clients);
+  std::vector<std::size_t> own_class;
+  for (std::size_t c = 0; c < all.clients.size(); ++c) {
+    own_class.push_back(cohorts.class_of(all.clients[c].number, next));
+    out.clients.push_back({all.clients[c].number, 0, of_whole[c], of_whole[c]});
+  }
+  const auto& classes = cohorts.options().mix.classes;
+  for (std::size_t k = 0; k < classes.size(); ++k) {
+    const auto first = std::find(own_class.begin(), own_class.end(), k);
+    if (first == own_class.end()) continue;
+    const auto number = all.clients[static_cast<std::size_t>(first - own_class.begin())].number;
+    const auto part = central.network_of(number, next, classes[k].capacity);
+    answers given = whole;
+    if (part) {
+      const std::shared_ptr<pre_resnet> networks[] = {part->network};
+      given = answer(networks, part->scale, all.train, all.test, all.clients, workers);
+    }
+    const std::vector<double> of_part = part ? local_accuracies(given, all.clients) : of_whole;
+    std::vector<double> local;
+    for (std::size_t c = 0; c < all.clients.size(); ++c) {
+      if (own_class[c] != k) continue;
+      out.clients[c].capacity = classes[k].capacity.value();
+      out.clients[c].own_accuracy = of_part[c];
+      local.push_back(of_part[c]);
+    }
+    out.capacities.push_back({classes[k].capacity.value(), static_cast<std::int64_t>(local.size()),
+                              part ? part->parameters : out.server_parameters,
+                              judge(given, local)});
+  }
+}
+
 }  // namespace
 
 double learning_rate(const options& settings, std::int64_t round) {
@@ -243,10 +283,11 @@ method_result run(const named_method& which, const options& settings, const fede
     clock.lap(elsewhere);
     evaluation on_test;
     ranks::on_first([&] {
-      on_test = evaluate(central.evaluated_networks(), all.train, all.test, all.clients, workers);
+      const answers given = server_answers(central, all, workers);
+      on_test = judge(given, local_accuracies(given, all.clients));
     });
     ranks::broadcast(on_test, 0);
-    so_far.add(on_test, settings.eval_every);
+    so_far.add(on_test, settings.eval_every, central.keep_counts());
     clock.lap(so_far.seconds.evaluating);
     return on_test;
   };
@@ -304,7 +345,7 @@ method_result run(const named_method& which, const options& settings, const fede
 
     double loss = 0;
     for (const local_training& t : trainings) {
-      so_far.count(t.part, t.flops);
+      so_far.count(t.part, t.flops, t.all_flops);
       loss += t.loss / static_cast<double>(trainings.size());
     }
     so_far.end_round(loss);
@@ -317,7 +358,11 @@ method_result run(const named_method& which, const options& settings, const fede
     }
     report(news);
   }
-  return result_of(which.name.name, so_far, central.described());
+  clock.lap(elsewhere);
+  method_result out = result_of(which.name.name, so_far, central.described());
+  ranks::on_first([&] { judge_clients(out, cohorts, central, all, workers); });
+  clock.lap(out.seconds.evaluating);
+  return out;
 }
 
 }  // namespace trainer

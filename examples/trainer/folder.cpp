@@ -14,7 +14,8 @@
 namespace trainer {
 namespace {
 
-constexpr const char* endings[] = {".csv", "-nodes.csv", ".safetensors"};
+constexpr const char* endings[] = {".csv",      "-nodes.csv",  "-clients.csv", "-capacities.csv",
+                                   "-keep.csv", ".safetensors"};
 
 bool is_there(const std::filesystem::path& file) {
   std::error_code ignored;
@@ -41,7 +42,8 @@ void folder_lock::take(const std::filesystem::path& folder) {
 
 std::vector<std::string> files_of_runs(const std::filesystem::path& folder,
                                        std::span<const method_name> known) {
-  std::vector<std::string> out = {"config.json", "costs.csv", "picture.gp", "picture.svg"};
+  std::vector<std::string> out = {"config.json", "costs.csv", "picture.gp", "picture.svg",
+                                  "summary.csv"};
   for (const method_name& m : known) {
     for (const char* ending : endings) out.push_back(m.name + ending);
   }

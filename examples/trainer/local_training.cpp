@@ -77,6 +77,7 @@ void train(local_training& own, const device_data& data, const training_plan& pl
   }
   own.side->end(own, distance);
   own.flops = std::llround(flops / images);
+  own.all_flops = std::llround(flops);
   own.loss = total.item<double>() / static_cast<double>(steps);
 }
 

@@ -65,6 +65,7 @@ struct local_training {
   double loss = 0;
   std::int64_t flops_of_part = 0;  // multiply-adds of an image's forward pass through all of it
   std::int64_t flops = 0;          // of those that were made, of an image: the mean over all images
+  std::int64_t all_flops = 0;      // of those that were made, of all images
 };
 
 /// The logits as the loss sees them: those of absent classes 0, minus infinity, or unchanged.

@@ -6,8 +6,11 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <list>
 #include <optional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "failure.hpp"
@@ -18,6 +21,7 @@
 #include "progress.hpp"
 #include "ranks.hpp"
 #include "report.hpp"
+#include "seeds.hpp"
 #include "wrapped.hpp"
 
 namespace trainer {
@@ -32,9 +36,8 @@ std::string described(const options& settings) {
                      settings.mix, labels);
 }
 
-/// What is worth knowing before the first round.
-void print_notes(const options& settings) {
-  for (const std::string& note : settings.notes) fmt::print(stderr, "subfed_trainer: {}\n", note);
+/// Says which methods start over although the run is to continue.
+void print_missing_checkpoints(const options& settings) {
   if (!settings.resume) return;
   for (const std::string& name : settings.methods) {
     const auto checkpoint = std::filesystem::path(settings.out) / (name + ".safetensors");
@@ -47,66 +50,85 @@ void print_notes(const options& settings) {
 /// Text of any length in lines of a terminal.
 void print_wrapped(const std::string& text) { fmt::print("{}\n", wrapped(text)); }
 
-void run_all(const options& settings) {
-  const std::vector<method_name> known = method_names();
-  std::vector<const named_method*> methods;
-  for (const std::string& name : settings.methods) methods.push_back(&find_method(name));
-  folder_lock lock;
-  ranks::on_first([&] {
-    lock.take(settings.out);
-    check_no_earlier_run(settings, known);
-  });
-  const at::Device device = find_device(settings.device);
-  data_split data;
-  ranks::together([&] { data = load_fashion_mnist(settings.data); });
-  make_process_repeatable();
-  const federation all{device, device_data(data.train, device), device_data(data.test, device),
-                       partition(data.train.labels, {.seed = settings.seed(),
-                                                     .clients = settings.cohort.clients,
-                                                     .labels_each = settings.labels,
-                                                     .dirichlet = settings.dirichlet,
-                                                     .by_class = settings.split_by_class,
-                                                     .samples_each = settings.samples}),
-                       checksum(data)};
-  pool workers(static_cast<std::size_t>(settings.threads), make_thread_repeatable);
-  ranks::together([&] {
-    for (const named_method* m : methods) check(*m, settings, all, workers);
-  });
-  ranks::on_first([&] {
-    prepare_folder(settings.out);
-    lock.take(settings.out);
-    check_no_earlier_run(settings, known);  // one that was faster
-    if (settings.overwrite) {
-      for (const std::string& name : files_of_runs(settings.out, known)) {
-        std::filesystem::remove(std::filesystem::path(settings.out) / name);
+/// A folder that a run will write to, and nobody else.
+class claimed_folder {
+ public:
+  explicit claimed_folder(const options& settings) : settings_(settings) {
+    lock_.take(settings_.out);
+    check_no_earlier_run(settings_, known_);
+  }
+  void begin() {
+    prepare_folder(settings_.out);
+    lock_.take(settings_.out);
+    check_no_earlier_run(settings_, known_);  // one that was faster
+    if (settings_.overwrite) {
+      for (const std::string& name : files_of_runs(settings_.out, known_)) {
+        std::filesystem::remove(std::filesystem::path(settings_.out) / name);
       }
     }
-    common::write_file(std::filesystem::path(settings.out) / "config.json", settings.config);
-    print_notes(settings);
-  });
+    common::write_file(std::filesystem::path(settings_.out) / "config.json", settings_.config);
+  }
 
-  std::vector<method_result> results;
-  {
-    const stop_on_signals signals;
-    std::optional<live_line> line;
-    if (ranks::is_first()) line.emplace(settings.methods, settings.rounds);
-    for (std::size_t m = 0; m < methods.size(); ++m) {
-      results.push_back(run(*methods[m], settings, all, workers, [&](const round_report& r) {
-        if (!line) return;
-        if (r.resumed) line->done_before(r.before.sum());
-        line->show(m, r.round, r.train_loss, r.on_test ? &*r.on_test : nullptr);
-      }));
-      ranks::on_first([&] { write_csv(results.back(), settings.out); });
+ private:
+  const options& settings_;
+  std::vector<method_name> known_ = method_names();
+  folder_lock lock_;
+};
+
+/// A run of all methods with one seed.
+struct run_with_seed {
+  options settings;
+  federation all;
+};
+
+std::vector<run_with_seed> runs_of(const options& settings, const data_split& data,
+                                   at::Device device) {
+  const device_data train(data.train, device), test(data.test, device);
+  const std::string sum = checksum(data);
+  std::vector<run_with_seed> out;
+  const auto add = [&](options one) {
+    const std::vector<client> clients =
+        partition(data.train.labels, {.seed = one.seed(),
+                                      .clients = one.cohort.clients,
+                                      .labels_each = one.labels,
+                                      .dirichlet = one.dirichlet,
+                                      .by_class = one.split_by_class,
+                                      .samples_each = one.samples});
+    out.push_back({std::move(one), {device, train, test, clients, sum}});
+  };
+  for (const run_of_seed& one : settings.runs) add(settings.of(one));
+  if (settings.runs.empty()) add(settings);
+  return out;
+}
+
+/// The lines around the table.
+void print_title(const options& settings) {
+  const subfed::cohort_model cohorts(settings.cohort);
+  std::string seeds = fmt::format("seed {}", settings.seed());
+  if (!settings.runs.empty()) {
+    seeds = settings.runs.size() == 1 ? "seed" : "seeds";
+    for (const run_of_seed& one : settings.runs) {
+      seeds += fmt::format("{}{}", &one == &settings.runs.front() ? " " : ", ", one.seed);
     }
   }
-  if (!ranks::is_first()) return;
+  print_wrapped(fmt::format("{}; {} rounds, {} clients per round, {}", described(settings),
+                            settings.rounds, cohorts.asked(), seeds));
+}
+void print_where(const options& settings, const std::filesystem::path& picture) {
+  print_wrapped(picture.empty()
+                    ? fmt::format("There is no picture, as gnuplot is not installed or failed; "
+                                  "{}/picture.gp is its script.",
+                                  settings.out)
+                    : fmt::format("The picture: {}.", picture.string()));
+  for (const std::string& name : other_methods(settings.out, method_names(), settings.methods)) {
+    print_wrapped(fmt::format("The files of {} are from an earlier run.", name));
+  }
+  print_wrapped(fmt::format("To repeat the run: --config {}/config.json.", settings.out));
+}
 
-  write_costs(results, settings.out);
-  const auto picture = draw_picture(results, described(settings), settings.out);
-
-  const subfed::cohort_model cohorts(settings.cohort);
-  print_wrapped(fmt::format("{}; {} rounds, {} clients per round, seed {}", described(settings),
-                            settings.rounds, cohorts.asked(), settings.seed()));
+void report_one(std::span<const method_result> results, const options& settings,
+                const std::filesystem::path& picture) {
+  print_title(settings);
   fmt::print("\n{}\n", table(results));
   print_wrapped(
       "local: the mean over clients, each on the test images of its labels and choosing only among "
@@ -116,17 +138,92 @@ void run_all(const options& settings) {
   fmt::print("\n");
   print_wrapped(
       fmt::format("Accuracy over rounds and how often each node was held: {}/<method>.csv and "
-                  "<method>-nodes.csv.",
+                  "<method>-nodes.csv. Of clients, and of models by capacity: <method>-clients.csv "
+                  "and <method>-capacities.csv.",
                   settings.out));
-  print_wrapped(picture.empty()
-                    ? fmt::format("There is no picture, as gnuplot is not installed or failed; "
-                                  "{}/picture.gp is its script.",
-                                  settings.out)
-                    : fmt::format("The picture: {}.", picture.string()));
-  for (const std::string& name : other_methods(settings.out, known, settings.methods)) {
-    print_wrapped(fmt::format("The files of {} are from an earlier run.", name));
+  print_where(settings, picture);
+}
+
+void report_seeds(std::span<const std::vector<method_result>> by_seed, const options& settings) {
+  write_summary(by_seed, settings.out);
+  const auto picture = draw_seeds(by_seed, described(settings), settings.out);
+  print_title(settings);
+  fmt::print("\n{}\n", table_of_seeds(by_seed));
+  print_wrapped(
+      "Means over the seeds. In parentheses: the standard deviation of a seed's accuracy, and the "
+      "standard error of the mean difference between methods, taken seed by seed. local: the mean "
+      "over clients, each on the test images of its labels and choosing only among its labels. "
+      "never: nodes that no client held that holds only a part. MFLOPs: multiply-adds of the "
+      "forward passes that clients made, per image.");
+  fmt::print("\n");
+  print_wrapped(fmt::format(
+      "The same as numbers: {0}/summary.csv; each seed's run: {0}/seed-<seed>.", settings.out));
+  print_where(settings, picture);
+}
+
+/// `folder`: where the run is that is under way.
+void run_all(const options& settings, std::string& folder) {
+  std::vector<const named_method*> methods;
+  for (const std::string& name : settings.methods) methods.push_back(&find_method(name));
+  const bool is_one = settings.runs.empty();
+  std::list<options> of_folders = {settings};
+  for (const run_of_seed& one : settings.runs) of_folders.push_back(settings.of(one));
+  std::list<claimed_folder> folders;
+  ranks::on_first([&] {
+    for (const options& own : of_folders) folders.emplace_back(own);
+  });
+  const at::Device device = find_device(settings.device);
+  data_split data;
+  ranks::together([&] { data = load_fashion_mnist(settings.data); });
+  make_process_repeatable();
+  const std::vector<run_with_seed> runs = runs_of(settings, data, device);
+  pool workers(static_cast<std::size_t>(settings.threads), make_thread_repeatable);
+  ranks::together([&] {
+    for (const run_with_seed& one : runs) {
+      for (const named_method* m : methods) check(*m, one.settings, one.all, workers);
+    }
+  });
+  ranks::on_first([&] {
+    for (claimed_folder& own : folders) own.begin();
+    for (const std::string& note : settings.notes) fmt::print(stderr, "subfed_trainer: {}\n", note);
+    for (const run_with_seed& one : runs) print_missing_checkpoints(one.settings);
+  });
+
+  std::vector<std::vector<method_result>> by_seed;
+  std::filesystem::path picture;
+  {
+    const stop_on_signals signals;
+    std::vector<std::string> names;
+    for (const run_with_seed& one : runs) {
+      for (const std::string& name : settings.methods) {
+        names.push_back(is_one ? name : fmt::format("{}, seed {}", name, one.settings.seed()));
+      }
+    }
+    std::optional<live_line> line;
+    if (ranks::is_first()) line.emplace(names, settings.rounds);
+    for (const run_with_seed& one : runs) {
+      folder = one.settings.out;
+      std::vector<method_result>& results = by_seed.emplace_back();
+      for (std::size_t m = 0; m < methods.size(); ++m) {
+        const std::size_t number = (by_seed.size() - 1) * methods.size() + m;
+        results.push_back(run(*methods[m], one.settings, one.all, workers, [&](const auto& r) {
+          if (!line) return;
+          if (r.resumed) line->done_before(r.before.sum());
+          line->show(number, r.round, r.train_loss, r.on_test ? &*r.on_test : nullptr);
+        }));
+        ranks::on_first([&] { write_csv(results.back(), one.settings.out); });
+      }
+      if (!ranks::is_first()) continue;
+      write_costs(results, one.settings.out);
+      picture = draw_picture(results, described(one.settings), one.settings.out);
+    }
   }
-  print_wrapped(fmt::format("To repeat the run: --config {}/config.json.", settings.out));
+  if (!ranks::is_first()) return;
+  if (is_one) {
+    report_one(by_seed.front(), settings, picture);
+  } else {
+    report_seeds(by_seed, settings);
+  }
 }
 
 }  // namespace
@@ -143,7 +240,7 @@ int main(int argc, char** argv) {
           [&] { settings = trainer::parse_options(argc, argv, trainer::method_names()); });
       if (settings) {
         out = settings->out;
-        trainer::run_all(*settings);
+        trainer::run_all(*settings, out);
       }
     } catch (const trainer::interruption& stopped) {
       fmt::print(stderr, "subfed_trainer: {}\n", trainer::text_of(stopped, out));

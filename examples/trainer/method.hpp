@@ -39,11 +39,15 @@ class method {
   /// The scheme: nodes of one group that a client is sent.
   virtual subfed::index_set nodes(const subfed::draw_request& where) const = 0;
 
+  /// By what each convolution's result is multiplied in the part of a client that holds a share of
+  /// the model: by default 1 / share, so that activations are as large as in the whole model.
+  /// [HeteroFL]
+  virtual double scale(double share) const { return 1 / share; }
+
   /// The client's side of a local training; called on several threads at once. By default masked
-  /// cross entropy, and each convolution's result times 1 / capacity, so that activations are as
-  /// large as in the whole model. [HeteroFL]
+  /// cross entropy.
   virtual std::unique_ptr<client_side> client(const local_training& own) const {
-    return std::make_unique<masked_client>(settings_.absent, 1 / own.key.capacity.value());
+    return std::make_unique<masked_client>(settings_.absent, scale(own.key.capacity.value()));
   }
 
   /// What an update counts for, unless --weighting says otherwise.
@@ -66,6 +70,9 @@ class method {
 
   /// Whether end_round() reads the networks of the cohort.
   virtual bool reads_cohort() const { return false; }
+
+  /// How many keep probabilities of all clients there are in each of keep_bins bins.
+  virtual std::vector<std::int64_t> keep_counts() const { return {}; }
 
   /// The models whose outputs are averaged when the server's is evaluated.
   virtual std::vector<subfed::submodel> evaluated_submodels() const {

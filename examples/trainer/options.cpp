@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <common/mix.hpp>
 #include <common/text.hpp>
+#include <filesystem>
 #include <string_view>
 #include <thread>
 
@@ -271,7 +272,7 @@ void add_methods(command_line& line, options& o) {
            "FedProx: mu, the weight of the distance to the server's model.");
 }
 
-void add_run(command_line& line, options& o, std::string& file) {
+void add_run(command_line& line, options& o, std::vector<std::uint64_t>& seeds, std::string& file) {
   line.title("The run");
   line.add("eval-every", o.eval_every,
            "After how many rounds the model is evaluated; it always is after the last.");
@@ -289,6 +290,16 @@ void add_run(command_line& line, options& o, std::string& file) {
   line.add("seed", o.cohort.seed,
            "The seed of everything random; results depend on it and on the options above, but "
            "not on --threads.");
+  line.add_as<std::string>(
+          "seeds", "",
+          "Instead of --seed: several, such as 1..5 or 1,2,7. Their runs follow one another, each "
+          "in "
+          "a folder of its own in that of --out, and the table has means and how far they spread.",
+          [&seeds](std::string& text) {
+            if (!text.empty()) seeds = parse_seeds(text);
+          })
+      ->default_str("");
+  line.exclude("seed", "seeds");
   line.add("threads", o.threads, "How many clients are trained at a time.");
   line.add_choice("device", o.device, {{"cpu", "cpu"}, {"cuda", "cuda"}},
                   "Where clients are trained: cpu or cuda.");
@@ -365,6 +376,32 @@ std::vector<double> parse_decay_at(const std::string& text) {
   return out;
 }
 
+std::vector<std::uint64_t> parse_seeds(const std::string& text) {
+  constexpr std::uint64_t most = 1000;
+  const auto refusal = [&](std::string_view why) {
+    return failure(fmt::format("--seeds is \"{}\", but {}.", text, why));
+  };
+  std::vector<std::uint64_t> out;
+  for (const std::string& piece : pieces(text)) {
+    const std::size_t dots = piece.find("..");
+    const auto first = number<std::uint64_t>(piece.substr(0, dots));
+    const auto last =
+        dots == std::string::npos ? first : number<std::uint64_t>(piece.substr(dots + 2));
+    if (!first || !last || *last < *first) {
+      throw refusal("numbers and ascending ranges such as 1..5 are expected, separated by commas");
+    }
+    if (*last - *first >= most || out.size() + (*last - *first) >= most) {
+      throw refusal(fmt::format("at most {} seeds are expected", most));
+    }
+    for (std::uint64_t i = 0; i <= *last - *first; ++i) out.push_back(*first + i);
+  }
+  std::vector<std::uint64_t> sorted = out;
+  std::sort(sorted.begin(), sorted.end());
+  const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+  if (twice != sorted.end()) throw refusal(fmt::format("{} is in it twice", *twice));
+  return out;
+}
+
 std::optional<options> parse_options(int argc, const char* const* argv,
                                      std::span<const method_name> known) {
   options o;
@@ -392,7 +429,8 @@ std::optional<options> parse_options(int argc, const char* const* argv,
   add_server(line, o);
   add_liars(line, o);
   add_methods(line, o);
-  add_run(line, o, file);
+  std::vector<std::uint64_t> seeds;
+  add_run(line, o, seeds, file);
   if (!line.parse(argc, argv, file)) return std::nullopt;
 
   if (o.resume && o.overwrite) throw failure("--resume and --overwrite cannot be used together.");
@@ -420,7 +458,9 @@ std::optional<options> parse_options(int argc, const char* const* argv,
     o.notes.push_back(fmt::format("{}: \"{}\" has no effect: {}.", file, f.name, why));
   }
 
+  bool is_one_run = seeds.empty();
   const auto in_force = [&](std::string_view name) {
+    if (name == "seed" || name == "seeds") return (name == "seed") == is_one_run;
     if (name == "labels" || name == "dirichlet")
       return (name == "dirichlet") == o.dirichlet.has_value();
     if (name == "step" || name == "overlap") return (name == "overlap") == o.overlap.has_value();
@@ -438,6 +478,18 @@ std::optional<options> parse_options(int argc, const char* const* argv,
   };
   o.config = write_configuration(line.fields(), layout::pretty, is_read);
   o.identity = write_configuration(line.fields(), layout::compact, decides);
+
+  is_one_run = true;
+  const std::uint64_t seed = o.cohort.seed;
+  const std::string out = o.out;
+  for (const std::uint64_t own : seeds) {
+    o.cohort.seed = own;  // what is written is read from the options
+    o.out = (std::filesystem::path(out) / fmt::format("seed-{}", own)).string();
+    o.runs.push_back({own, o.out, write_configuration(line.fields(), layout::pretty, is_read),
+                      write_configuration(line.fields(), layout::compact, decides)});
+  }
+  o.cohort.seed = seed;
+  o.out = out;
   return o;
 }
 

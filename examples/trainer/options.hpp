@@ -36,6 +36,12 @@ enum class lie { scaled, flipped };
 /// What the server does about it.
 enum class defense { none, clip, median, trimmed_mean };
 
+/// One of several runs that differ in their seed alone: what options() has of it.
+struct run_of_seed {
+  std::uint64_t seed = 0;
+  std::string out, config, identity;
+};
+
 struct options {
   // Which methods, by name, in this order.
   std::vector<std::string> methods;
@@ -114,10 +120,23 @@ struct options {
   /// same text give the same results.
   std::string identity;
 
+  /// With --seeds: the runs, each as if it were alone, with a folder of its own below `out`.
+  std::vector<run_of_seed> runs;
+
   /// What is to be said of the options beside: sentences.
   std::vector<std::string> notes;
 
   std::uint64_t seed() const { return cohort.seed; }
+  /// The options of one of the runs.
+  options of(const run_of_seed& run) const {
+    options one = *this;
+    one.cohort.seed = run.seed;
+    one.out = run.out;
+    one.config = run.config;
+    one.identity = run.identity;
+    one.runs.clear();
+    return one;
+  }
 };
 
 using common::parse_capacity;
@@ -127,6 +146,11 @@ using common::parse_capacity;
 /// Throws  failure that names the option.
 lr_schedule parse_lr_schedule(const std::string& name);
 std::vector<double> parse_decay_at(const std::string& text);
+
+/// The value of --seeds: numbers and ranges such as 1..5, separated by commas.
+///
+/// Throws  failure that names the option, also for a seed that is given twice.
+std::vector<std::uint64_t> parse_seeds(const std::string& text);
 
 /// A method as --help has it.
 struct method_name {

@@ -2,6 +2,7 @@
 #include "report.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -39,28 +40,43 @@ std::string look_of(bool is_bound, std::size_t number) {
                      dashes[number / std::size(colours) % std::size(dashes)]);
 }
 
+/// Down and up.
+std::int64_t bytes_of(std::int64_t parameters) {
+  return 2 * static_cast<std::int64_t>(sizeof(float)) * parameters;
+}
+
 std::string gnuplot_script(std::span<const method_result> results, const std::string& subtitle,
-                           const std::filesystem::path& picture) {
+                           const std::filesystem::path& picture,
+                           std::span<const std::vector<double>> deviations) {
   std::string script = fmt::format(
       "# Written by subfed_trainer; `gnuplot` with this file draws the picture again.\n"
       "set terminal svg size 1320,500 font 'Helvetica,14' background '#ffffff'\n"
       "set output {}\n",
       quoted(picture.string()));
 
-  std::string curves, steps;
+  std::string bands, curves, steps;
   std::size_t others = 0, bounds = 0, most_nodes = 0;
   for (std::size_t m = 0; m < results.size(); ++m) {
     const method_result& r = results[m];
     const std::string look = look_of(r.is_bound, r.is_bound ? bounds++ : others++);
     script += fmt::format("$history{} << END\n", m);
-    for (const history_entry& e : r.history) {
-      script += fmt::format("{} {:.4f}\n", e.round, 100 * e.on_test.accuracy);
+    for (std::size_t i = 0; i < r.history.size(); ++i) {
+      const history_entry& e = r.history[i];
+      script += fmt::format("{} {:.4f}", e.round, 100 * e.on_test.accuracy);
+      if (!deviations.empty()) script += fmt::format(" {:.4f}", 100 * deviations[m][i]);
+      script += '\n';
     }
     script += "END\n";
+    if (!deviations.empty()) {
+      bands += fmt::format(
+          "{} $history{} using 1:($2-$3):($2+$3) with filledcurves {} fillstyle transparent solid "
+          "0.15 noborder notitle",
+          bands.empty() ? "plot" : ", \\\n ", m, look.substr(0, look.find(" dashtype")));
+    }
     curves += fmt::format(
         "{} $history{} using 1:2 with linespoints linewidth 2 pointtype 7 pointsize 0.45 "
         "{} title {}",
-        curves.empty() ? "plot" : ", \\\n ", m, look, quoted(r.method));
+        curves.empty() && bands.empty() ? "plot" : ", \\\n ", m, look, quoted(r.method));
     if (r.is_bound) continue;
     script += fmt::format("$nodes{} << END\n", m);
     for (std::size_t n = 0; n < r.by_all.nodes.size(); ++n) {
@@ -84,8 +100,8 @@ std::string gnuplot_script(std::span<const method_result> results, const std::st
       "set title 'Test images that the server model gets right, %'\n"
       "set xlabel 'round'\n"
       "set xrange [0:{}]\nset yrange [0:100]\n"
-      "{}\n",
-      quoted(subtitle), results.front().history.back().round, curves);
+      "{}{}\n",
+      quoted(subtitle), results.front().history.back().round, bands, curves);
   if (!steps.empty()) {
     script += fmt::format(
         "set title 'How often each node was held by a client'\n"
@@ -111,8 +127,12 @@ std::string table(std::span<const method_result> results) {
                        100 * r.last().accuracy, 100 * r.last().local_accuracy, held(r.by_all),
                        never(r.by_all), held(r.by_partial), never(r.by_partial));
   }
-  out += fmt::format(
-      "\n{:<18} {:^19}  {:^19}  {:>8}\n"
+  return out + "\n" + table_of_costs(results) + "\n" + table_of_times(results);
+}
+
+std::string table_of_costs(std::span<const method_result> results) {
+  std::string out = fmt::format(
+      "{:<18} {:^19}  {:^19}  {:>8}\n"
       "{:<18} {:>9} {:>9}  {:>9} {:>9}  {:>8}\n",
       "", "parameters", "MB sent", "MFLOPs",  //
       "method", "server", "client", "client", "round", "image");
@@ -121,8 +141,12 @@ std::string table(std::span<const method_result> results) {
                        r.server_parameters, r.each.parameters, r.each.bytes / 1e6,
                        r.megabytes_per_round, r.each.flops / 1e6);
   }
-  out += fmt::format(
-      "\n{:<18} {:^19}  {:^21}\n"
+  return out;
+}
+
+std::string table_of_times(std::span<const method_result> results) {
+  std::string out = fmt::format(
+      "{:<18} {:^19}  {:^21}\n"
       "{:<18} {:>9} {:>9}  {:>10} {:>10}\n",
       "", "server, ms per round", "all, s",  //
       "method", "cutting", "average", "training", "evaluating");
@@ -136,15 +160,39 @@ std::string table(std::span<const method_result> results) {
 }
 
 void write_csv(const method_result& result, const std::filesystem::path& folder) {
-  std::string rounds = "round,accuracy,test_loss,local_accuracy,train_loss\n";
+  std::string rounds = "round,accuracy,test_loss,local_accuracy,train_loss,bytes,flops\n";
+  std::string keep = "round";
+  for (std::size_t b = 1; b <= keep_bins; ++b) {
+    keep += fmt::format(",{:.2f}", static_cast<double>(b) / double{keep_bins});
+  }
+  keep += '\n';
+  bool has_keep = false;
   for (const history_entry& e : result.history) {
-    rounds += fmt::format("{},{:.6f},{:.6f},{:.6f},{:.6f}\n", e.round, e.on_test.accuracy,
-                          e.on_test.loss, e.on_test.local_accuracy, e.train_loss);
+    rounds += fmt::format("{},{:.6f},{:.6f},{:.6f},{:.6f},{},{}\n", e.round, e.on_test.accuracy,
+                          e.on_test.loss, e.on_test.local_accuracy, e.train_loss,
+                          bytes_of(e.parameters), e.flops);
+    if (e.keep.empty()) continue;
+    has_keep = true;
+    keep += fmt::format("{},{}\n", e.round, fmt::join(e.keep, ","));
   }
   std::string nodes = "node,held_by_all,held_by_cut\n";
   for (std::size_t n = 0; n < result.by_all.nodes.size(); ++n) {
     nodes += fmt::format("{},{},{}\n", n, result.by_all.nodes[n], result.by_partial.nodes[n]);
   }
+  std::string clients = "client,capacity,local_accuracy,own_accuracy\n";
+  for (const client_result& c : result.clients) {
+    clients += fmt::format("{},{},{:.6f},{:.6f}\n", c.number, c.capacity, c.local_accuracy,
+                           c.own_accuracy);
+  }
+  std::string capacities = "capacity,clients,parameters,accuracy,test_loss,local_accuracy\n";
+  for (const capacity_result& c : result.capacities) {
+    capacities +=
+        fmt::format("{},{},{},{:.6f},{:.6f},{:.6f}\n", c.capacity, c.clients, c.parameters,
+                    c.on_test.accuracy, c.on_test.loss, c.on_test.local_accuracy);
+  }
+  write_file(folder / (result.method + "-clients.csv"), clients);
+  write_file(folder / (result.method + "-capacities.csv"), capacities);
+  if (has_keep) write_file(folder / (result.method + "-keep.csv"), keep);
   write_file(folder / (result.method + ".csv"), rounds);
   write_file(folder / (result.method + "-nodes.csv"), nodes);
 }
@@ -163,10 +211,10 @@ void write_costs(std::span<const method_result> results, const std::filesystem::
 }
 
 std::filesystem::path draw_picture(std::span<const method_result> results,
-                                   const std::string& subtitle,
-                                   const std::filesystem::path& folder) {
+                                   const std::string& subtitle, const std::filesystem::path& folder,
+                                   std::span<const std::vector<double>> deviations) {
   const auto picture = folder / "picture.svg";
-  return common::draw(gnuplot_script(results, subtitle, picture), picture);
+  return common::draw(gnuplot_script(results, subtitle, picture, deviations), picture);
 }
 
 }  // namespace trainer

@@ -19,7 +19,31 @@ struct evaluation {
 struct history_entry {
   std::int64_t round = 0;  // rounds of training so far
   evaluation on_test;
-  double train_loss = 0;  // mean over the cohorts since the previous entry
+  double train_loss = 0;        // mean over the cohorts since the previous entry
+  std::int64_t parameters = 0;  // sent to clients so far
+  std::int64_t flops = 0;       // multiply-adds of all forward passes that clients made so far
+  std::vector<std::int64_t> keep = {};  // how many keep probabilities each bin has; mostly none
+};
+
+/// Keep probabilities of all clients are counted in so many bins of (0, 1] of equal width.
+inline constexpr std::size_t keep_bins = 20;
+
+/// One client after the last round. Local accuracies are over test images of its labels, its labels
+/// to choose from; NaN where there is no such image.
+struct client_result {
+  std::uint64_t number = 0;
+  double capacity = 1;        // in the next round
+  double local_accuracy = 0;  // of the server's model
+  double own_accuracy = 0;    // of the model of the client's capacity, below
+};
+
+/// The model that clients of a capacity have after the last round: what the first of them would be
+/// sent in the next round.
+struct capacity_result {
+  double capacity = 1;
+  std::int64_t clients = 0;     // of that capacity
+  std::int64_t parameters = 0;  // of the model
+  evaluation on_test;           // local: the mean over these clients
 };
 
 /// How often nodes were held by the clients that are counted.
@@ -54,7 +78,10 @@ struct method_result {
   std::string drawn_group;  // whose nodes are listed
   std::int64_t rounds = 0;
   seconds_spent seconds;  // of the rounds trained here and before an interruption
+  std::vector<client_result> clients;
+  std::vector<capacity_result> capacities;  // in the order of the mix; those that clients have
 
+  const history_entry& last_entry() const { return history.back(); }
   const evaluation& last() const { return history.back().on_test; }
 };
 

@@ -140,6 +140,7 @@ void server::exchange(std::span<local_training> cohort) {
   for (local_training& t : cohort) {
     ranks::broadcast(t.loss, t.rank);
     ranks::broadcast(t.flops, t.rank);
+    ranks::broadcast(t.all_flops, t.rank);
     if (!has_whole_cohort()) continue;
     tensor_list all = t.network->tensors();
     for (const at::Tensor& own : t.side->results()) all.push_back(own);
@@ -284,6 +285,20 @@ subfed::held_elements server::average_by_element(std::span<const subfed::submode
   mean.finish(globals.tensors());
   globals.put_back();
   return mean.held();
+}
+
+std::optional<server::part_network> server::network_of(std::uint64_t client, std::uint64_t round,
+                                                       const subfed::capacity& own) const {
+  const subfed::draw_key key = key_of(client, round, own);
+  if (homogeneous_) return std::nullopt;
+  const subfed::submodel part = subfed::draw(described_.net, scheme(), key);
+  if (part.size() == described_.net.size()) return std::nullopt;
+  const host_copy globals(network_.tensors());
+  part_network out{std::make_shared<pre_resnet>(described_.channels(part), settings_.norm),
+                   method_->scale(key.capacity.value()), part.size()};
+  subfed::slice<float>(globals.tensors(), part, out.network->tensors());
+  out.network->to(device_);
+  return out;
 }
 
 std::vector<std::shared_ptr<pre_resnet>> server::evaluated_networks() const {

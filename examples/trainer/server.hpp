@@ -46,6 +46,20 @@ class server {
   /// Networks whose outputs are averaged when the server's model is evaluated.
   std::vector<std::shared_ptr<pre_resnet>> evaluated_networks() const;
 
+  /// A network that a client has, and the factor of each convolution's result in it.
+  struct part_network {
+    std::shared_ptr<pre_resnet> network;
+    double scale = 1;
+    std::int64_t parameters = 0;
+  };
+  /// The one that a client of that capacity would be sent in that round; empty where it is the
+  /// server's model, and for methods whose clients all have the same.
+  std::optional<part_network> network_of(std::uint64_t client, std::uint64_t round,
+                                         const subfed::capacity& own) const;
+  /// How many keep probabilities of clients there are in each of keep_bins bins; empty for methods
+  /// that have none.
+  std::vector<std::int64_t> keep_counts() const { return method_->keep_counts(); }
+
   /// What a checkpoint needs. Tensors of a CPU are not copied: save it before the next round.
   void keep(checkpoint& in) const;
   /// That many rounds are finished.

@@ -28,9 +28,7 @@ class ensemble_method : public method {
     return subfed::ensemble_block{members_}(where);
   }
   /// A member is a whole model: nothing is scaled.
-  std::unique_ptr<client_side> client(const local_training&) const override {
-    return std::make_unique<masked_client>(settings().absent, 1);
-  }
+  double scale(double) const override { return 1; }
   /// Weights between members are cleared; the others are as large as a model of a member's size has
   /// them, which has fewer inputs.
   void start(const tensor_list& globals) const override {

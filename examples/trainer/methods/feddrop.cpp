@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <subfed/adapt/torch.hpp>
 #include <subfed/draw.hpp>
 #include <subfed/systems/feddrop.hpp>
@@ -14,6 +15,7 @@
 #include <subfed/systems/trajectory_similarity.hpp>
 
 #include "../checkpoint.hpp"
+#include "../result.hpp"
 #include "list.hpp"
 #include "narrowed_network.hpp"
 
@@ -96,6 +98,16 @@ class unidrop_method : public method {
   /// The mean over all clients: one that dropped a channel left it as it was. [FedDrop, Alg. 1]
   weight_rule weights() const override { return weight_rule::examples; }
   subfed::divisor divide_by() const override { return subfed::divisor::cohort; }
+  std::vector<std::int64_t> keep_counts() const override {
+    std::vector<std::int64_t> out(keep_bins);
+    for (std::int64_t c = 0; c < settings().cohort.clients; ++c) {
+      for (const double p : keep_of(static_cast<std::uint64_t>(c)).values()) {
+        const double bin = std::ceil(p * double{keep_bins}) - 1;
+        ++out[static_cast<std::size_t>(std::clamp(bin, 0.0, double{keep_bins - 1}))];
+      }
+    }
+    return out;
+  }
   /// [FedDrop, Theorem 1]
   double start_variance() const override { return 2 * budget_.constant_start(); }
 

@@ -26,15 +26,19 @@ subfed::submodel first_nodes(const subfed::model& net, std::int64_t count) {
   return subfed::submodel(net, sets);
 }
 
+std::vector<std::int64_t> bins() { return std::vector<std::int64_t>(trainer::keep_bins, 3); }
+
 /// Two clients a round, one with a part; rounds 1 .. 5, evaluated after 2 and 4.
 trainer::account five_rounds(std::int64_t evaluated_last = 0) {
   const subfed::model net = small_model();
   trainer::account a(net);
   for (int r = 1; r <= 5; ++r) {
-    a.count(subfed::submodel::full(net), 12);
-    a.count(first_nodes(net, 2), 6);
+    a.count(subfed::submodel::full(net), 12, 120);
+    a.count(first_nodes(net, 2), 6, 30);
     a.end_round(1.0 / r);
-    if (r % 2 == 0 || r == evaluated_last) a.add({0.5, 2.5, 0.75}, 2);
+    if (r % 2 == 0 || r == evaluated_last) {
+      a.add({0.5, 2.5, 0.75}, 2, r == 2 ? std::vector<std::int64_t>() : bins());
+    }
   }
   a.seconds = {1, 2, 3, 4};
   return a;
@@ -69,6 +73,11 @@ TEST_CASE("what has been counted is read as it was written") {
     CHECK(b.trainings_of_parts == 5);
     CHECK(b.parameters == 5 * (16 + 8));
     CHECK(b.flops == 5 * 18);
+    CHECK(b.all_flops == 5 * 150);
+    CHECK(b.history[0].parameters == 2 * (16 + 8));
+    CHECK(b.history[1].flops == 4 * 150);
+    CHECK(b.history[0].keep.empty());
+    CHECK(b.history[1].keep == bins());
     CHECK(b.since_without_last.has_value() == (last == 5));
   }
   trainer::account diverged = five_rounds();
@@ -127,6 +136,19 @@ TEST_CASE("each number of a damaged checkpoint is refused by name") {
     CHECK(refused("/trainings/3", value).starts_with("the number of operations is"));
   }
   CHECK(refused("/trainings/2", 161).starts_with("the number of parameters is 161"));
+  for (const json& value : {json(-1), json(2.5), json("1"), json(), json(1e300)}) {
+    CHECK(refused("/trainings/4", value).starts_with("the number of operations is"));
+    CHECK(refused("/history/0/5", value).starts_with("the number of parameters so far is"));
+    CHECK(refused("/history/1/6", value).starts_with("the number of operations so far is"));
+    CHECK(refused("/history/1/7", value).starts_with("the counts of keep probabilities is"));
+    CHECK(refused("/history/1/7/4", value).starts_with("the counts of keep probabilities is"));
+  }
+  // They never fall, and end at those of all rounds.
+  CHECK(refused("/history/1/5", 47).starts_with("the number of parameters so far is 47"));
+  CHECK(refused("/history/1/5", 121).starts_with("the number of parameters so far is 121"));
+  CHECK(refused("/history/1/6", 299).starts_with("the number of operations so far is 299"));
+  CHECK(refused("/history/1/6", 751).starts_with("the number of operations so far is 751"));
+  CHECK(refused("/history/1/7", {1, 2}).starts_with("the counts of keep probabilities is [1,2]"));
   for (const json& value : {json(-0.1), json(1.1), json(), json("1")}) {
     CHECK(refused("/history/0/1", value).starts_with("an accuracy is"));
     CHECK(refused("/history/0/3", value).starts_with("a local accuracy is"));

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <numeric>
 #include <set>
 #include <string>
 #include <subfed/philox.hpp>
@@ -85,6 +86,20 @@ void check_same(const trainer::method_result& a, const trainer::method_result& b
   DOCTEST_CHECK(a.by_partial.nodes == b.by_partial.nodes);
   DOCTEST_CHECK(a.each.parameters == b.each.parameters);
   DOCTEST_CHECK(a.each.flops == b.each.flops);
+  for (std::size_t i = 0; i < a.history.size(); ++i) {
+    DOCTEST_CHECK(a.history[i].parameters == b.history[i].parameters);
+    DOCTEST_CHECK(a.history[i].flops == b.history[i].flops);
+    DOCTEST_CHECK(a.history[i].keep == b.history[i].keep);
+  }
+  DOCTEST_REQUIRE(a.clients.size() == b.clients.size());
+  for (std::size_t c = 0; c < a.clients.size(); ++c) {
+    DOCTEST_CHECK(a.clients[c].capacity == b.clients[c].capacity);
+    DOCTEST_CHECK(a.clients[c].own_accuracy == b.clients[c].own_accuracy);
+  }
+  DOCTEST_REQUIRE(a.capacities.size() == b.capacities.size());
+  for (std::size_t c = 0; c < a.capacities.size(); ++c) {
+    DOCTEST_CHECK(a.capacities[c].on_test.loss == b.capacities[c].on_test.loss);
+  }
 }
 
 /// Settings under which every part of the program has something to do.
@@ -494,6 +509,74 @@ DOCTEST_TEST_CASE(
   const auto distilled = run("fjord", settings);
   DOCTEST_CHECK(distilled.each.flops ==
                 doctest::Approx(whole.each.flops + share * half).epsilon(1e-6));
+}
+
+DOCTEST_TEST_CASE("each entry has what was sent and computed until then") {
+  trainer::options settings = small_settings();
+  settings.local_epochs = 2;
+  const auto whole = run("fedavg", settings);  // 10 of 20 clients with 20 images, 6 rounds
+  const auto size = whole.server_parameters;
+  DOCTEST_CHECK(whole.history[0].parameters == 3 * 10 * size);
+  DOCTEST_CHECK(whole.history[1].parameters == 6 * 10 * size);
+  const auto image = std::llround(whole.each.flops);
+  DOCTEST_CHECK(whole.history[0].flops == 3 * 10 * 2 * 20 * image);
+  DOCTEST_CHECK(whole.history[1].flops == 6 * 10 * 2 * 20 * image);
+  DOCTEST_CHECK(whole.history[1].keep.empty());
+
+  const auto nodes = 2 * (32 + 64) * settings.cohort.clients;
+  const auto constant = run("unidrop", settings), found = run("feddrop", settings);
+  const auto in_one_bin = [&](const std::vector<std::int64_t>& keep) {
+    return std::count(keep.begin(), keep.end(), nodes) == 1;
+  };
+  for (const auto* r : {&constant, &found}) {
+    for (const auto& e : r->history) {
+      DOCTEST_REQUIRE(e.keep.size() == trainer::keep_bins);
+      DOCTEST_CHECK(std::accumulate(e.keep.begin(), e.keep.end(), std::int64_t{0}) == nodes);
+    }
+  }
+  DOCTEST_CHECK(in_one_bin(constant.last_entry().keep));
+  DOCTEST_CHECK(constant.last_entry().keep[14] == nodes);  // about the root of 1/2
+  DOCTEST_CHECK(!in_one_bin(found.last_entry().keep));
+}
+
+DOCTEST_TEST_CASE("in the end clients are judged one by one, and models by capacity") {
+  trainer::options settings = small_settings();
+  settings.labels = 10;
+  settings.rounds = 20;
+  settings.eval_every = 20;
+  const auto fixed = run("heterofl", settings);
+  DOCTEST_REQUIRE(fixed.clients.size() == 20);
+  double sum = 0;
+  for (std::size_t c = 0; c < 20; ++c) {
+    DOCTEST_CHECK(fixed.clients[c].number == c);
+    sum += fixed.clients[c].local_accuracy;
+  }
+  DOCTEST_CHECK(sum / 20 == doctest::Approx(fixed.last().local_accuracy));
+  DOCTEST_REQUIRE(fixed.capacities.size() == 3);
+  // The largest clients have the server's model. With all labels, local is global.
+  DOCTEST_CHECK(fixed.capacities[0].parameters == fixed.server_parameters);
+  DOCTEST_CHECK(fixed.capacities[0].on_test.loss == fixed.last().loss);
+  std::int64_t clients = 0;
+  for (const auto& k : fixed.capacities) {
+    clients += k.clients;
+    DOCTEST_CHECK(k.on_test.accuracy == doctest::Approx(k.on_test.local_accuracy));
+    for (const auto& c : fixed.clients) {
+      if (c.capacity == k.capacity) DOCTEST_CHECK(c.own_accuracy == k.on_test.accuracy);
+    }
+  }
+  DOCTEST_CHECK(clients == 20);
+  const auto narrow = trainer::describe(trainer::narrowed(trainer::full_size(), 0.5));
+  DOCTEST_CHECK(fixed.capacities[1].parameters == narrow.net.size());
+  DOCTEST_CHECK(fixed.capacities[1].on_test.accuracy > 0.5);
+  DOCTEST_CHECK(fixed.capacities[1].on_test.loss != fixed.last().loss);
+
+  // All clients have the same.
+  const auto bound = run("fedavg-smallest", settings);
+  DOCTEST_CHECK(bound.capacities.size() == 3);
+  for (const auto& k : bound.capacities) {
+    DOCTEST_CHECK(k.parameters == bound.server_parameters);
+    DOCTEST_CHECK(k.on_test.loss == bound.last().loss);
+  }
 }
 
 DOCTEST_TEST_CASE("easy images are learnt") {

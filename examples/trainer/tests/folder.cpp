@@ -41,8 +41,9 @@ TEST_CASE("an earlier run is refused unless it is continued or overwritten") {
   touch(folder.path() / "notes.txt");
   CHECK(trainer::files_of_runs(folder.path(), two).empty());
   CHECK(message_of([&] { trainer::check_no_earlier_run(settings, two); }) == "(no failure)");
-  for (const char* file : {"one.csv", "one-nodes.csv", "one.safetensors", "other.csv",
-                           "config.json", "costs.csv", "picture.gp", "picture.svg"}) {
+  for (const char* file : {"one.csv", "one-nodes.csv", "one-clients.csv", "one-capacities.csv",
+                           "one-keep.csv", "one.safetensors", "other.csv", "config.json",
+                           "costs.csv", "picture.gp", "picture.svg", "summary.csv"}) {
     touch(folder.path() / file);
     CHECK(trainer::files_of_runs(folder.path(), two) == std::vector<std::string>{file});
     CHECK(message_of([&] { trainer::check_no_earlier_run(settings, two); }) ==

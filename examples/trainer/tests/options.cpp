@@ -289,6 +289,50 @@ TEST_CASE("words stand for what they say") {
   CHECK(typed("shared:4") == bits(subfed::seed_policy::shared(4)));
 }
 
+TEST_CASE("several seeds are as many runs, each as if it were alone") {
+  using seeds = std::vector<std::uint64_t>;
+  CHECK(trainer::parse_seeds("7") == seeds{7});
+  CHECK(trainer::parse_seeds("1..5") == seeds{1, 2, 3, 4, 5});
+  CHECK(trainer::parse_seeds("9, 1..3,5..5") == seeds{9, 1, 2, 3, 5});
+  CHECK(trainer::parse_seeds("18446744073709551614..18446744073709551615").size() == 2);
+  CHECK(trainer::parse_seeds("0..999").size() == 1000);
+  for (const char* text :
+       {"", "x", "1..", "..5", "5..1", "1...5", "-1", "1,,2", "1..2..3", "1.5"}) {
+    CAPTURE(text);
+    CHECK(message_of([&] { trainer::parse_seeds(text); }).find("ascending ranges") !=
+          std::string::npos);
+  }
+  for (const char* text : {"0..1000", "0..999,1000", "0..18446744073709551615"}) {
+    CHECK(message_of([&] { trainer::parse_seeds(text); }).find("at most 1000") !=
+          std::string::npos);
+  }
+  CHECK(refused({"--seeds", "1..3,2"}) == "--seeds is \"1..3,2\", but 2 is in it twice.");
+  CHECK(refused({"--seeds", "1..3", "--seed", "2"}) ==
+        "--seed and --seeds cannot be used together.");
+
+  const trainer::options o = parsed({"--seeds", "1..2,9", "--lr", "0.1", "--out", "there"});
+  REQUIRE(o.runs.size() == 3);
+  CHECK(o.out == "there");
+  CHECK(o.config.find("\"seeds\": \"1..2,9\"") != std::string::npos);
+  CHECK(o.config.find("\"seed\":") == std::string::npos);
+  const trainer::options last = o.of(o.runs[2]);
+  const trainer::options alone = parsed({"--seed", "9", "--lr", "0.1", "--out", "there/seed-9"});
+  CHECK(last.seed() == 9);
+  CHECK(last.out == "there/seed-9");
+  CHECK(last.identity == alone.identity);
+  CHECK(last.config == alone.config);
+  CHECK(last.runs.empty());
+  CHECK(parsed({"--seed", "9"}).runs.empty());
+
+  // A file's seeds are overruled by a seed, and the other way round.
+  const configuration file(o.config);
+  CHECK(parsed({"--config", file.path()}).runs.size() == 3);
+  CHECK(parsed({"--config", file.path(), "--seed", "4"}).runs.empty());
+  CHECK(parsed({"--config", file.path(), "--seed", "4"}).seed() == 4);
+  const configuration one(alone.config);
+  CHECK(parsed({"--config", one.path(), "--seeds", "4..5"}).runs.size() == 2);
+}
+
 TEST_CASE("mixes are uniform, by income, of two classes, or a list") {
   CHECK(parsed({"--capacity-mix", "income"}).cohort.mix.classes[4].share == 54.3);
   const auto two = parsed({"--capacity-mix", "two-class:0.25"}).cohort.mix.classes;

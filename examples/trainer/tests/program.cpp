@@ -52,7 +52,7 @@ words operator+(words a, const words& b) {
 std::map<std::string, std::string> files_of(const path& folder) {
   std::map<std::string, std::string> out;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    out[entry.path().filename().string()] = text_of(entry.path());
+    if (entry.is_regular_file()) out[entry.path().filename().string()] = text_of(entry.path());
   }
   return out;
 }
@@ -63,6 +63,11 @@ std::map<std::string, std::string> results_in(const path& folder) {
     return !file.first.ends_with(".csv") || file.first == "costs.csv";
   });
   return out;
+}
+
+std::size_t count_of(const std::map<std::string, std::string>& files, const std::string& ending) {
+  return static_cast<std::size_t>(std::count_if(
+      files.begin(), files.end(), [&](const auto& file) { return file.first.ends_with(ending); }));
 }
 
 /// Small data, and folders for what the program writes.
@@ -145,7 +150,7 @@ struct long_run {
   void run_unbroken() {
     REQUIRE(place.run(arguments("unbroken", 0)) == 0);
     expected = results_in(place.at("unbroken"));
-    REQUIRE(expected.size() == 2 * methods.size());
+    REQUIRE(count_of(expected, "-nodes.csv") == methods.size());
   }
   /// Runs the rest: all that is behind checkpoints is not trained again, and nothing is different.
   void finish(const std::string& out, const words& more = {}) const {
@@ -294,7 +299,10 @@ TEST_CASE("every method makes a line of the table, and config.json makes the run
           }) == 3);  // of accuracy, of costs, and of times
   }
   const auto results = results_in(out);
-  CHECK(results.size() == 2 * methods.size());
+  for (const char* ending : {"-nodes.csv", "-clients.csv", "-capacities.csv"}) {
+    CHECK(count_of(results, ending) == methods.size());
+  }
+  CHECK(count_of(results, "-keep.csv") == 2);  // of FedDrop and UniDrop
 
   // Nothing but the program's name: all else is in the file.
   REQUIRE(child_program({SUBFED_TRAINER_PROGRAM, "--config", out + "/config.json", "--out", other},
@@ -306,6 +314,41 @@ TEST_CASE("every method makes a line of the table, and config.json makes the run
   REQUIRE(where != std::string::npos);
   config.replace(where, out.size() + 2, '"' + other + '"');
   CHECK(text_of(path(other) / "config.json") == config);
+}
+
+TEST_CASE("several seeds are the runs of each alone, and continue where they were killed") {
+  const workplace place;
+  const words settings = split("--method fedrolex,feddrop --rounds 4 --eval-every 2", ' ');
+  const auto to = [&](const std::string& out) { return words{"--out", place.at(out).string()}; };
+  REQUIRE(place.run(settings + to("alone") + words{"--seed", "7"}) == 0);
+  const words several = settings + to("all") + words{"--seeds", "3,7", "--checkpoint-every", "1"};
+  const path last = checkpoint_in(place.at("all") / "seed-7", "fedrolex");
+  {
+    child_program program = place.start(several);
+    while (rounds_in(last) < 1 && !program.has_ended()) usleep(200);
+    program.kill();
+  }
+  check_refused(place, several, "holds an earlier run");
+  REQUIRE(place.run(several + words{"--resume"}) == 0);
+  CHECK(results_in(place.at("all") / "seed-7") == results_in(place.at("alone")));
+  CHECK(results_in(place.at("all") / "seed-3") != results_in(place.at("alone")));
+  const words summary = split(text_of(place.at("all") / "summary.csv"), '\n');
+  REQUIRE(summary.size() == 3);
+  CHECK(summary[1].starts_with("fedrolex,2,0."));
+  CHECK(place.printed().find("seeds 3, 7\n") != std::string::npos);
+  CHECK(place.errors().find("feddrop, seed 7 (4 of 4)") != std::string::npos);
+  for (const std::string& line : split(place.printed(), '\n')) {
+    CAPTURE(line);
+    CHECK((line.size() <= 80 || line.find(place.at("all").string()) != std::string::npos));
+  }
+  // From its file, somewhere else.
+  REQUIRE(
+      child_program({SUBFED_TRAINER_PROGRAM, "--config", (place.at("all") / "config.json").string(),
+                     "--out", place.at("again").string()},
+                    place.at("stdout"), place.at("stderr"))
+          .wait() == 0);
+  CHECK(results_in(place.at("again")) == results_in(place.at("all")));
+  CHECK(results_in(place.at("again") / "seed-3") == results_in(place.at("all") / "seed-3"));
 }
 
 TEST_CASE("what cannot be meant is refused in a line, before anything is trained or written") {

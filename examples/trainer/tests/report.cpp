@@ -22,7 +22,9 @@ std::string text_of(const std::filesystem::path& path) {
 trainer::method_result example() {
   trainer::method_result out;
   out.method = "heterofl";
-  out.history = {{8, {0.5, 1.25, 0.75}, 0.3}, {16, {0.625, 1, 0.875}, 0.2}};
+  out.history = {{8, {0.5, 1.25, 0.75}, 0.3, 100, 7000}, {16, {0.625, 1, 0.875}, 0.2, 200, 14000}};
+  out.clients = {{0, 1, 0.5, 0.25}, {1, 0.0625, 0.75, 0.125}};
+  out.capacities = {{1, 1, 1000, {0.5, 1.5, 0.25}}, {0.0625, 1, 10, {0.25, 2, 0.125}}};
   out.server_parameters = 1000;
   out.each = {250, 8000, 1.5e6};
   out.megabytes_per_round = 0.08;
@@ -127,11 +129,32 @@ TEST_CASE("the CSV files hold the rounds and the nodes") {
   const temporary_folder folder;
   trainer::write_csv(example(), folder.path());
   CHECK(text_of(folder.path() / "heterofl.csv") ==
-        "round,accuracy,test_loss,local_accuracy,train_loss\n"
-        "8,0.500000,1.250000,0.750000,0.300000\n"
-        "16,0.625000,1.000000,0.875000,0.200000\n");
+        "round,accuracy,test_loss,local_accuracy,train_loss,bytes,flops\n"
+        "8,0.500000,1.250000,0.750000,0.300000,800,7000\n"
+        "16,0.625000,1.000000,0.875000,0.200000,1600,14000\n");
   CHECK(text_of(folder.path() / "heterofl-nodes.csv") ==
         "node,held_by_all,held_by_cut\n0,3,1\n1,2,0\n");
+  CHECK(text_of(folder.path() / "heterofl-clients.csv") ==
+        "client,capacity,local_accuracy,own_accuracy\n"
+        "0,1,0.500000,0.250000\n"
+        "1,0.0625,0.750000,0.125000\n");
+  CHECK(text_of(folder.path() / "heterofl-capacities.csv") ==
+        "capacity,clients,parameters,accuracy,test_loss,local_accuracy\n"
+        "1,1,1000,0.500000,1.500000,0.250000\n"
+        "0.0625,1,10,0.250000,2.000000,0.125000\n");
+  CHECK(!std::filesystem::exists(folder.path() / "heterofl-keep.csv"));
+}
+
+TEST_CASE("keep probabilities are counted in bins that are named by their upper ends") {
+  const temporary_folder folder;
+  trainer::method_result result = example();
+  for (trainer::history_entry& e : result.history) e.keep.assign(trainer::keep_bins, e.round);
+  trainer::write_csv(result, folder.path());
+  CHECK(text_of(folder.path() / "heterofl-keep.csv") ==
+        "round,0.05,0.10,0.15,0.20,0.25,0.30,0.35,0.40,0.45,0.50,0.55,0.60,0.65,0.70,0.75,0.80,"
+        "0.85,0.90,0.95,1.00\n"
+        "8,8,8,8,8,8,8,8,8,8,8,8,8,8,8,8,8,8,8,8,8\n"
+        "16,16,16,16,16,16,16,16,16,16,16,16,16,16,16,16,16,16,16,16,16\n");
 }
 
 TEST_CASE("a folder that cannot be written to is refused") {
