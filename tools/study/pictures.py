@@ -96,7 +96,8 @@ def _bars(e, cells, title, label, height=420):
 def _order(description, results):
     """The three schemes over settings of several experiments."""
     where = [("order", "L2"), ("order", "L5"), ("no-large", "L2"), ("no-large", "L5")]
-    titles = ["2 labels", "5 labels", "2 labels, none of capacity 1", "5 labels, none of capacity 1"]
+    titles = ["2 labels", "5 labels", r"2 labels, none\nof capacity 1",
+              r"5 labels, none\nof capacity 1"]
     cells = {}
     for i, (name, setting) in enumerate(where):
         e = description.experiment(name)
@@ -116,7 +117,7 @@ def _order(description, results):
         plots.append(f"$c{k} using 1:2:3 with xerrorbars pointtype 0 linewidth 2.5 linecolor rgb "
                      f"'{colour}' notitle")
     tics = ", ".join(f'"{t}" {i}' for i, t in enumerate(titles))
-    return (script + f"set xtics ({tics})\nset xrange [-0.5:{len(titles) - 0.5}]\n"
+    return (script + f"set errorbars 0\nset xtics ({tics})\nset xrange [-0.5:{len(titles) - 0.5}]\n"
             "set ylabel 'accuracy, %'\nset key outside right top\nplot " + ", \\\n ".join(plots) +
             "\n")
 
@@ -142,6 +143,39 @@ def _evenness(description, results):
             ", \\\n ".join(right) + "\nunset multiplot\n")
 
 
+def _mean_curve(rows):
+    """(round, mean accuracy in percent) at the rounds that all rows have."""
+    curves = [{p.round: 100 * p.accuracy for p in r.curve} for r in rows]
+    return [(n, mean([c[n] for c in curves]))
+            for n in sorted(set.intersection(*map(set, curves)))]
+
+
+def _curves(description, results):
+    """The three schemes over the rounds."""
+    where = [("order", "L2", "2 labels"), ("order", "L5", "5 labels"),
+             ("no-large", "L5", "5 labels, none of capacity 1")]
+    script, drawn = _head(1320, 400, ""), 0
+    body = "set multiplot layout 1,3\nset xlabel 'round'\nset xrange [0:*]\nset key bottom right\n"
+    for i, (name, setting, title) in enumerate(where):
+        e, plots = description.experiment(name), []
+        s = e.setting(setting)
+        for method in _THREE:
+            rows = [r for seed in s.seeds if (r := results.rows.get(e.run(s, method, seed).key))]
+            if not rows:
+                continue
+            script += _block(f"c{i}{method[0]}{method[-1]}",
+                             [f"{n} {a:.3f}" for n, a in _mean_curve(rows)])
+            plots.append(f"$c{i}{method[0]}{method[-1]} using 1:2 with linespoints linewidth 2 "
+                         f"pointtype 7 pointsize 0.5 linecolor rgb '{_COLOURS[method]}' "
+                         f"title '{_name(method)}'")
+        if plots:
+            drawn += 1
+            body += (f"set title '{title}'\n" + ("set ylabel 'accuracy, %'\n" if i == 0 else
+                                                 "unset ylabel\n") +
+                     "plot " + ", \\\n ".join(plots) + "\n")
+    return script + body + "unset multiplot\n" if drawn else ""
+
+
 def _dropout(description, results):
     """Accuracy against what was sent and what was computed."""
     e = description.experiment("dropout")
@@ -152,11 +186,9 @@ def _dropout(description, results):
                       if (r := results.rows.get(e.run(s, m, seed).key)) and r.curve]
             if not curves:
                 continue
-            rounds = [p.round for p in curves[0].curve]
-            lines.append((s, m, [
-                (p * mean([float(r.cells["flops_image"]) for r in curves]) / 1e6,
-                 p * mean([float(r.cells["bytes_round"]) for r in curves]) / 1e6,
-                 mean([100 * r.curve[i].accuracy for r in curves])) for i, p in enumerate(rounds)]))
+            flops = mean([float(r.cells["flops_image"]) for r in curves]) / 1e6
+            sent = mean([float(r.cells["bytes_round"]) for r in curves]) / 1e6
+            lines.append((s, m, [(n * flops, n * sent, a) for n, a in _mean_curve(curves)]))
     if not lines:
         return ""
     script, flops, traffic = _head(1100, 460, ""), [], []
@@ -185,6 +217,7 @@ def _lines(name, label):
 
 _PICTURES = {
     "order": _order,
+    "curves": _curves,
     "evenness": _evenness,
     "labels": _lines("labels", "labels of a client"),
     "share": _lines("share", "share of clients of capacity 1; the rest has 1/16"),

@@ -146,7 +146,7 @@ class Runner:
                 names = ", ".join(r.place.name for r in running)
                 line.show(f"{done} of {total} runs, {self.left(waiting, running)}; now {names}")
                 if running and not self.stopped:
-                    time.sleep(0.05)
+                    time.sleep(0.1)
             for process in running:
                 process.process.terminate()
             for process in running:
