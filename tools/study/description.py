@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 # Options that do not change a result.
 _OUTSIDE = {"eval-every", "checkpoint-every"}
+# How much work a training image is to a network, against that of the base.
+_WORK = {"lenet": 4, "pre-resnet18": 200}
 
 
 class Refusal(Exception):
@@ -49,8 +51,8 @@ class Run:
         cohort = math.ceil(int(self.option("clients", 100)) *
                            float(self.option("participation", 0.1)))
         epochs = int(self.option("local-epochs", 1))
-        width = float(self.option("width", 1))
-        return (int(self.option("rounds", 192)) * cohort * epochs * width ** 2 *
+        work = _WORK.get(self.option("model", ""), 1) * float(self.option("width", 1)) ** 2
+        return (int(self.option("rounds", 192)) * cohort * epochs * work *
                 int(self.option("samples", 64)))
 
 
