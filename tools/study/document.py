@@ -10,8 +10,9 @@ Marks of the template, each between two @:
   mean E/S/M         the mean of a cell, and so on: deviation, count, local
   diff E/S/M~N       M minus N in the setting S, with its standard error
   across E/S~T/M     the setting S minus the setting T for the method M
-  command E/S/M/N    how to repeat the run of seed N
-  progress, hours, runs, missing, strongest
+  row E/S/M/N        the accuracy of the run of seed N
+  command E/S/M/N    how to repeat it
+  progress, hours, runs, minute, missing, evenness, locals E
 """
 import re
 from pathlib import Path
@@ -72,8 +73,21 @@ class Document:
         accuracy, spread, _ = found
         return f"{accuracy:.1f}" + (f" ({spread:.1f})" if spread else "")
 
+    def _todo(self, experiment):
+        """In words, where an experiment has no result of its own; else empty."""
+        own = {k: p for k, p in self.description.owners().items() if p.experiment is experiment}
+        if any(k in self.results.rows for k in own):
+            return ""
+        rate = self._seconds_of_unit()
+        hours = "" if rate is None else (
+            f" of about {number(sum(p.run.units for p in own.values()) * rate / 3600)} "
+            "processor hours together")
+        return f"Not run yet: \"{experiment.title}\" (`{experiment.name}`), {len(own)} runs{hours}."
+
     def table(self, name):
         e = self.description.experiment(name)
+        if todo := self._todo(e):
+            return todo
         measures = ["accuracy", "local"]
         if any(self.values(e, s, m, "worst") for s in e.settings for m in s.methods):
             measures.append("worst")
@@ -97,6 +111,8 @@ class Document:
 
     def local(self, name):
         e = self.description.experiment(name)
+        if self._todo(e):
+            return ""
         return _rows(["", *map(name_of, e.methods)],
                      [[s.title, *(self.cell(e, s, m, "local") for m in e.methods)]
                       for s in e.settings])
@@ -112,6 +128,8 @@ class Document:
 
     def tests(self, name):
         e = self.description.experiment(name)
+        if self._todo(e):
+            return ""
         rows = []
         for s in e.settings:
             for a, b in e.against:
@@ -132,6 +150,8 @@ class Document:
 
     def capacities(self, name):
         e = self.description.experiment(name)
+        if self._todo(e):
+            return ""
         rows = []
         for s in e.settings:
             for m in s.methods:
@@ -151,6 +171,8 @@ class Document:
 
     def costs(self, name):
         e = self.description.experiment(name)
+        if self._todo(e):
+            return ""
         rows = []
         for s in e.settings:
             for m in s.methods:
@@ -205,6 +227,13 @@ class Document:
         e = self.description.experiment(name)
         a, b = (e.setting(x) for x in settings.split("~"))
         return self._in_words(self.values(e, a, method), self.values(e, b, method))
+
+    def row(self, path):
+        for place in self.description.places():
+            if place.name == path:
+                row = self.results.of(place)
+                return number(row.accuracy, 2) if row else "(not run yet)"
+        raise Refusal(f"There is no run {path}.")
 
     def command(self, path):
         for place in self.description.places():
@@ -290,7 +319,7 @@ class Document:
     def picture(self, words):
         name, _, title = words.partition(" ")
         if not pictures.script(name, self.description, self.results):
-            return "(There are no results for this picture yet.)"
+            return ""
         return f"![{title}](images/study-{name}.svg)"
 
     def filled(self, template):
@@ -298,7 +327,7 @@ class Document:
                  "minute": self.minute, "missing": self.missing, "evenness": self.evenness}
         taking = {"table": self.table, "tests": self.tests, "capacities": self.capacities,
                   "costs": self.costs, "picture": self.picture, "diff": self.diff,
-                  "across": self.across, "command": self.command, "locals": self.local,
+                  "across": self.across, "command": self.command, "row": self.row, "locals": self.local,
                   **{kind: (lambda path, kind=kind: self.figure(kind, path))
                      for kind in ("mean", "deviation", "count", "local")}}
 
@@ -309,7 +338,7 @@ class Document:
             if word in taking and rest:
                 return taking[word](" ".join(rest.split()))
             raise Refusal(f"The template has @{found[1]}@, which means nothing.")
-        return re.sub(r"@([^@]+)@", replaced, template)
+        return re.sub(r"\n{3,}", "\n\n", re.sub(r"@([^@]+)@", replaced, template))
 
 
 def write(description, results, template, document):
