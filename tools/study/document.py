@@ -78,11 +78,7 @@ class Document:
         own = {k: p for k, p in self.description.owners().items() if p.experiment is experiment}
         if any(k in self.results.rows for k in own):
             return ""
-        rate = self._seconds_of_unit()
-        hours = "" if rate is None else (
-            f" of about {number(sum(p.run.units for p in own.values()) * rate / 3600)} "
-            "processor hours together")
-        return f"Not run yet: \"{experiment.title}\" (`{experiment.name}`), {len(own)} runs{hours}."
+        return f"Not run yet: \"{experiment.title}\" (`{experiment.name}`), {len(own)} runs."
 
     def table(self, name):
         e = self.description.experiment(name)
@@ -291,7 +287,7 @@ class Document:
             return "Nothing is missing."
         hours = "an unknown number of" if rate is None else number(
             sum(p.run.units for p in todo.values()) * rate / 3600)
-        return (f"{len(todo)} of {len(self.description.owners())} runs are not done yet; they take "
+        return (f"{len(todo)} of {len(self.description.owners())} runs are not done yet; they take\n"
                 f"about {hours} processor hours.")
 
     def evenness(self):
