@@ -1,0 +1,346 @@
+# SPDX-License-Identifier: MIT
+"""docs/study.md from its template and the results: every figure in it comes from here.
+
+Marks of the template, each between two @:
+  table E            a table of the experiment E: means, deviations, numbers of seeds, papers
+  tests E            its differences, paired by seed
+  capacities E       accuracy of the model of each capacity
+  costs E            bytes and multiply-adds of its runs
+  picture P TITLE    a picture of pictures.py
+  mean E/S/M         the mean of a cell, and so on: deviation, count, local
+  diff E/S/M~N       M minus N in the setting S, with its standard error
+  across E/S~T/M     the setting S minus the setting T for the method M
+  row E/S/M/N        the accuracy of the run of seed N
+  command E/S/M/N    how to repeat it
+  progress, hours, runs, minute, missing, evenness, locals E
+"""
+import re
+from pathlib import Path
+
+from description import Refusal
+import pictures
+from spread import correlation, deviation, mean, paired
+
+_NAMES = {"fedrolex": "rolling", "heterofl": "static", "federated-dropout": "random"}
+MEASURES = {"accuracy": "global", "local": "local", "worst": "worst client"}
+
+
+def name_of(method):
+    return _NAMES.get(method, method)
+
+
+def number(value, digits=1):
+    text = f"{value:.{digits}f}"
+    return text[1:] if float(text) == 0 and text.startswith("-") else text
+
+
+def signed(value, digits=1):
+    text = number(value, digits)
+    return text if text.startswith("-") or float(text) == 0 else "+" + text
+
+
+def _rows(header, rows):
+    out = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
+    return "\n".join(out + ["| " + " | ".join(r) + " |" for r in rows])
+
+
+class Document:
+    def __init__(self, description, results):
+        self.description, self.results = description, results
+
+    # Cells.
+
+    def values(self, experiment, setting, method, measure="accuracy"):
+        return self.results.by_seed(experiment, setting, method, measure)
+
+    def cell(self, experiment, setting, method, measure="accuracy"):
+        if method not in setting.methods:
+            return ""
+        got, wanted = self.values(experiment, setting, method, measure), len(setting.seeds)
+        if not got:
+            return "not run yet" if measure == "accuracy" else "-"
+        values = list(got.values())
+        spread = deviation(values)
+        text = number(mean(values)) + (f" ({number(spread)})" if spread is not None else "")
+        count = str(len(values)) if len(values) == wanted else f"{len(values)} of {wanted}"
+        return f"{text}, n {count}"
+
+    @staticmethod
+    def _paper(experiment, setting, method):
+        found = experiment.paper.get((setting.name, method))
+        if not found:
+            return ""
+        accuracy, spread, _ = found
+        return f"{accuracy:.1f}" + (f" ({spread:.1f})" if spread else "")
+
+    def _todo(self, experiment):
+        """In words, where an experiment has no result of its own; else empty."""
+        own = {k: p for k, p in self.description.owners().items() if p.experiment is experiment}
+        if any(k in self.results.rows for k in own):
+            return ""
+        return f"Not run yet: \"{experiment.title}\" (`{experiment.name}`), {len(own)} runs."
+
+    def table(self, name):
+        e = self.description.experiment(name)
+        if todo := self._todo(e):
+            return todo
+        measures = ["accuracy", "local"]
+        if any(self.values(e, s, m, "worst") for s in e.settings for m in s.methods):
+            measures.append("worst")
+        if len(e.methods) > 1 and len(e.settings) > 1:  # settings x methods
+            header = ["", *map(name_of, e.methods)]
+            with_paper = [m for m in e.methods if any(p[1] == m for p in e.paper)]
+            header += [f"paper: {name_of(m)}" for m in with_paper]
+            rows = [[s.title, *(self.cell(e, s, m) for m in e.methods),
+                     *(self._paper(e, s, m) for m in with_paper)] for s in e.settings]
+        else:  # a list, with room for what else was measured
+            header = ["", *(MEASURES[m] for m in measures)] + (["paper"] if e.paper else [])
+            rows = []
+            for s in e.settings:
+                for m in s.methods:
+                    title = s.title if len(e.methods) == 1 else name_of(m)
+                    row = [title, *(self.cell(e, s, m, measure) for measure in measures)]
+                    rows.append(row + ([self._paper(e, s, m)] if e.paper else []))
+        where = sorted({p[2] for p in e.paper.values()})
+        note = f"\n\nThe papers' numbers: {'; '.join(where)}." if where else ""
+        return _rows(header, rows) + note
+
+    def local(self, name):
+        e = self.description.experiment(name)
+        if self._todo(e):
+            return ""
+        return _rows(["", *map(name_of, e.methods)],
+                     [[s.title, *(self.cell(e, s, m, "local") for m in e.methods)]
+                      for s in e.settings])
+
+    def _difference(self, first, second):
+        found = paired(first, second)
+        if found is None:
+            return None
+        if found.error is None:
+            return [signed(found.mean), "-", "-", f"{found.above} of 1"]
+        return [signed(found.mean), number(found.error),
+                f"{signed(found.low)} to {signed(found.high)}", f"{found.above} of {found.count}"]
+
+    def tests(self, name):
+        e = self.description.experiment(name)
+        if self._todo(e):
+            return ""
+        rows = []
+        for s in e.settings:
+            for a, b in e.against:
+                if a in s.methods and b in s.methods:
+                    found = self._difference(self.values(e, s, a), self.values(e, s, b))
+                    if found:
+                        rows.append([s.title, f"{name_of(a)} - {name_of(b)}", *found])
+        for one, other in e.across:
+            s, t = e.setting(one), e.setting(other)
+            for m in s.methods:
+                if m in t.methods:
+                    found = self._difference(self.values(e, s, m), self.values(e, t, m))
+                    if found:
+                        rows.append([f"{s.title} - {t.title}", name_of(m), *found])
+        if not rows:
+            return "There are no pairs yet."
+        return _rows(["", "", "difference", "standard error", "95 % interval", "above 0"], rows)
+
+    def capacities(self, name):
+        e = self.description.experiment(name)
+        if self._todo(e):
+            return ""
+        rows = []
+        for s in e.settings:
+            for m in s.methods:
+                found = {}
+                for seed in s.seeds:
+                    row = self.results.rows.get(e.run(s, m, seed).key)
+                    for capacity, accuracy in (row.capacities if row else {}).items():
+                        found.setdefault(capacity, []).append(accuracy)
+                if found:
+                    rows.append((s.title, name_of(m), found))
+        if not rows:
+            return "No run of this experiment has reported it yet."
+        known = sorted({c for r in rows for c in r[2]}, key=float, reverse=True)
+        return _rows(["", "", *known],
+                     [[title, m, *(number(mean(found[c])) if c in found else "" for c in known)]
+                      for title, m, found in rows])
+
+    def costs(self, name):
+        e = self.description.experiment(name)
+        if self._todo(e):
+            return ""
+        rows = []
+        for s in e.settings:
+            for m in s.methods:
+                found = [r for seed in s.seeds
+                         if (r := self.results.rows.get(e.run(s, m, seed).key))]
+                if found:
+                    rows.append([s.title, name_of(m),
+                                 number(mean([float(r.cells["bytes_round"]) for r in found]) / 1e6, 3),
+                                 number(mean([float(r.cells["flops_image"]) for r in found]) / 1e6, 3),
+                                 number(mean([r.accuracy for r in found]))])
+        if not rows:
+            return "There are no results yet."
+        return _rows(["", "", "MB of a round", "MFLOPs of an image", "accuracy, %"], rows)
+
+    # Figures in sentences.
+
+    def _at(self, path):
+        name, setting, method = path.split("/")
+        e = self.description.experiment(name)
+        return e, e.setting(setting), method
+
+    def figure(self, kind, path):
+        e, s, m = self._at(path)
+        values = list(self.values(e, s, m, "local" if kind == "local" else "accuracy").values())
+        if kind == "count":
+            return str(len(values))
+        if not values:
+            return "(not run yet)"
+        if kind == "deviation":
+            spread = deviation(values)
+            return "-" if spread is None else number(spread)
+        return number(mean(values))
+
+    @staticmethod
+    def _in_words(first, second):
+        found = paired(first, second)
+        if found is None:
+            return "(not run yet)"
+        if found.error is None:
+            return f"{signed(found.mean)} (one seed)"
+        return f"{signed(found.mean)} (standard error {number(found.error)}, n {found.count})"
+
+    def diff(self, path):
+        name, setting, methods = path.split("/")
+        e = self.description.experiment(name)
+        s = e.setting(setting)
+        a, b = methods.split("~")
+        return self._in_words(self.values(e, s, a), self.values(e, s, b))
+
+    def across(self, path):
+        name, settings, method = path.split("/")
+        e = self.description.experiment(name)
+        a, b = (e.setting(x) for x in settings.split("~"))
+        return self._in_words(self.values(e, a, method), self.values(e, b, method))
+
+    def row(self, path):
+        for place in self.description.places():
+            if place.name == path:
+                row = self.results.of(place)
+                return number(row.accuracy, 2) if row else "(not run yet)"
+        raise Refusal(f"There is no run {path}.")
+
+    def command(self, path):
+        for place in self.description.places():
+            if place.name == path:
+                row = self.results.of(place)
+                if row is None:
+                    return "    (not run yet)"
+                words, lines = row.cells["command"].split(" --"), []
+                for word in words:
+                    word = word if not lines else "--" + word
+                    if lines and len(lines[-1]) + len(word) < 88:
+                        lines[-1] += " " + word
+                    else:
+                        lines.append(word)
+                return " \\\n".join(("    " if i == 0 else "      ") + line
+                                    for i, line in enumerate(lines))
+        raise Refusal(f"There is no run {path}.")
+
+    # The whole.
+
+    def _seconds_of_unit(self):
+        known = self.description.owners()
+        rows = [(r.seconds, known[k].run.units) for k, r in self.results.rows.items() if k in known]
+        return sum(s for s, _ in rows) / sum(u for _, u in rows) if rows else None
+
+    def progress(self):
+        rate, rows = self._seconds_of_unit(), []
+        for e in self.description.experiments:
+            places = {p.run.key: p for p in self.description.places() if p.experiment is e}
+            todo = [p for k, p in places.items() if k not in self.results.rows]
+            left = "-"
+            if todo and rate:
+                hours = sum(p.run.units for p in todo) * rate / 3600
+                left = "less than 0.1" if hours < 0.05 else number(hours)
+            rows.append([f"`{e.name}`", e.title, e.repeats, f"{len(places) - len(todo)} of "
+                         f"{len(places)}", left])
+        return _rows(["name", "experiment", "repeats", "runs done", "processor hours left"], rows)
+
+    def hours(self):
+        return number(sum(r.seconds for r in self.results.rows.values()) / 3600)
+
+    def runs(self):
+        return str(len(self.results.rows))
+
+    def minute(self):
+        """Processor seconds of a run of the base."""
+        found = [r.seconds for k, r in self.results.rows.items()
+                 if self.results.file_of[k] == "order"]
+        return number(mean(found), 0) if found else "(not run yet)"
+
+    def missing(self):
+        todo = {k: p for k, p in self.description.owners().items() if k not in self.results.rows}
+        rate = self._seconds_of_unit()
+        if not todo:
+            return "Nothing is missing."
+        hours = "an unknown number of" if rate is None else number(
+            sum(p.run.units for p in todo.values()) * rate / 3600)
+        return (f"{len(todo)} of {len(self.description.owners())} runs are not done yet; they take\n"
+                f"about {hours} processor hours.")
+
+    def evenness(self):
+        """Correlations of evenness and accuracy, over all runs and within their groups."""
+        points = pictures.evenness_points(self.description, self.results)
+        if len(points) < 3:
+            return "There are too few runs yet."
+        x, y = [p.gini for p in points], [p.accuracy for p in points]
+        whole = correlation(x, y)
+        within = correlation([p.gini_apart for p in points], [p.accuracy_apart for p in points])
+        rows = [["as they are", number(whole, 2) if whole is not None else "-"],
+                ["minus the means of their setting and seed",
+                 number(within, 2) if within is not None else "-"]]
+        for name, title in (("order/L2", "of these, uniform capacities, 2 labels"),
+                            ("order/L5", "uniform capacities, 5 labels"),
+                            ("no-large/L2", "none of capacity 1, 2 labels"),
+                            ("no-large/L5", "none of capacity 1, 5 labels")):
+            chosen = [p for p in points if p.where == name]
+            found = correlation([p.gini_apart for p in chosen],
+                                [p.accuracy_apart for p in chosen]) if len(chosen) > 2 else None
+            rows.append([title, number(found, 2) if found is not None else "-"])
+        return (f"{len(points)} runs of rolling, static and random sets:\n\n" +
+                _rows(["runs", "correlation of unevenness and accuracy"], rows))
+
+    def picture(self, words):
+        name, _, title = words.partition(" ")
+        if not pictures.script(name, self.description, self.results):
+            return ""
+        return f"![{title}](images/study-{name}.svg)"
+
+    def filled(self, template):
+        plain = {"progress": self.progress, "hours": self.hours, "runs": self.runs,
+                 "minute": self.minute, "missing": self.missing, "evenness": self.evenness}
+        taking = {"table": self.table, "tests": self.tests, "capacities": self.capacities,
+                  "costs": self.costs, "picture": self.picture, "diff": self.diff,
+                  "across": self.across, "command": self.command, "row": self.row, "locals": self.local,
+                  **{kind: (lambda path, kind=kind: self.figure(kind, path))
+                     for kind in ("mean", "deviation", "count", "local")}}
+
+        def replaced(found):
+            word, _, rest = found[1].partition(" ")
+            if word in plain and not rest:
+                return plain[word]()
+            if word in taking and rest:
+                return taking[word](" ".join(rest.split()))
+            raise Refusal(f"The template has @{found[1]}@, which means nothing.")
+        return re.sub(r"\n{3,}", "\n\n", re.sub(r"@([^@]+)@", replaced, template))
+
+
+def write(description, results, template, document):
+    """The document, and its pictures beside it where gnuplot is installed."""
+    template, document = Path(template), Path(document)
+    marked = template.read_text(encoding="utf-8")
+    document.write_text(Document(description, results).filled(marked), encoding="utf-8")
+    names = re.findall(r"@picture ([^ @]+)", marked)
+    pictures.draw(names, description, results, document.parent / "images")

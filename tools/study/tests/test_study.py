@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: MIT
+"""What scripts/study does, with a trainer that trains nothing, and whether docs/study.md is what the
+results say. Needs the standard library of Python 3.11 alone."""
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+if sys.version_info < (3, 11):
+    print("Python 3.11 is needed.")
+    sys.exit(77)
+
+HERE = Path(__file__).resolve().parent
+TOOL, ROOT = HERE.parent, HERE.parent.parent.parent
+sys.path.insert(0, str(TOOL))
+
+from description import Description, Refusal  # noqa: E402
+from document import Document, number, signed  # noqa: E402
+from results import Results  # noqa: E402
+import spread  # noqa: E402
+
+SMALL = """
+[base]
+rounds = 4
+labels = 2
+[[experiment]]
+name = "first"
+methods = ["fedrolex", "heterofl"]
+seeds = [1, 2, 3]
+against = [["fedrolex", "heterofl"]]
+paper = [["two", "fedrolex", 69.44, 1.5, "Table 3"]]
+[experiment.setting.two]
+title = "two labels"
+[experiment.setting.five]
+title = "five labels"
+options = { labels = 5, redraw-capacities = true }
+[[experiment]]
+name = "second"
+methods = ["fedrolex"]
+seeds = [1]
+across = [["same", "none"]]
+[experiment.setting.same]
+[experiment.setting.none]
+options = { labels = "" }
+"""
+TEMPLATE = "@table first@\n\n@tests first@\n\n@diff first/two/fedrolex~heterofl@ @runs@\n"
+
+
+class Spread(unittest.TestCase):
+    def test_mean_and_deviation(self):
+        values = [2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]
+        self.assertEqual(spread.mean(values), 5)
+        self.assertAlmostEqual(spread.deviation(values), (32 / 7) ** 0.5, places=12)
+        self.assertIsNone(spread.deviation([3.0]))
+
+    def test_paired_by_seed(self):
+        # Differences 1, 3 and 5 of the seeds that both have; 9 has no partner.
+        found = spread.paired({1: 11.0, 2: 23.0, 3: 35.0, 9: 0.0}, {3: 30.0, 2: 20.0, 1: 10.0})
+        self.assertEqual((found.count, found.mean, found.above), (3, 3, 3))
+        self.assertAlmostEqual(found.error, 2 / 3 ** 0.5, places=12)
+        self.assertAlmostEqual(found.high - found.mean, 4.3027 * 2 / 3 ** 0.5, places=3)
+        self.assertIsNone(spread.paired({1: 1.0}, {2: 1.0}))
+        self.assertIsNone(spread.paired({1: 1.0}, {1: 2.0}).error)
+
+    def test_quantiles_of_t(self):
+        self.assertAlmostEqual(spread.t_quantile(4), 2.7764, places=4)
+        self.assertAlmostEqual(spread.t_quantile(40), 2.0211, places=2)
+
+    def test_gini(self):
+        self.assertEqual(spread.gini([5, 5, 5]), 0)
+        self.assertEqual(spread.gini([0, 0, 0]), 0)
+        self.assertAlmostEqual(spread.gini([0, 0, 0, 8]), 0.75)
+        self.assertAlmostEqual(spread.gini([1, 3]), 0.25)
+
+    def test_correlation(self):
+        self.assertAlmostEqual(spread.correlation([1, 2, 3], [6, 4, 2]), -1)
+        self.assertIsNone(spread.correlation([1, 1], [1, 2]))
+
+    def test_numbers_as_text(self):
+        self.assertEqual([number(-0.04), signed(-0.04), signed(0.06), signed(-2)],
+                         ["0.0", "0.0", "+0.1", "-2.0"])
+
+
+class Runs(unittest.TestCase):
+    def test_a_run_in_two_experiments_is_one(self):
+        description = Description(SMALL)
+        self.assertEqual(len(description.places()), 14)
+        self.assertEqual(len(description.owners()), 13)
+        same = next(p for p in description.places() if p.name == "second/same/fedrolex/1")
+        self.assertEqual(description.owners()[same.run.key].name, "first/two/fedrolex/1")
+
+    def test_options(self):
+        places = {p.name: p.run for p in Description(SMALL).places()}
+        self.assertEqual(places["first/five/heterofl/2"].words,
+                         ["--method", "heterofl", "--seed", "2", "--rounds", "4", "--labels", "5",
+                          "--redraw-capacities"])
+        self.assertNotIn("--labels", places["second/none/fedrolex/1"].words)
+
+    def test_evaluating_more_often_is_the_same_run(self):
+        often = Description(SMALL.replace("rounds = 4", "eval-every = 1\nrounds = 4"))
+        self.assertEqual(set(often.owners()), set(Description(SMALL).owners()))
+        other = Description(SMALL.replace("rounds = 4", "rounds = 5"))
+        self.assertFalse(set(other.owners()) & set(Description(SMALL).owners()))
+
+    def test_first_seeds_first(self):
+        seeds = [p.run.seed for p in Description(SMALL).queue() if p.experiment.name == "first"]
+        self.assertEqual(seeds, sorted(seeds))
+
+    def test_mistakes_are_named(self):
+        for wrong, what in ((SMALL.replace("against", "agianst"), "agianst"),
+                            (SMALL + "[[experiment]]\nname = 'first'\n", "two experiments first"),
+                            (SMALL.replace('["same",', '["sane",'), "sane"),
+                            ("[", "not TOML")):
+            with self.assertRaisesRegex(Refusal, what):
+                Description(wrong)
+
+
+class Program(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.at = Path(self.folder.name)
+        self.addCleanup(self.folder.cleanup)
+        (self.at / "small.toml").write_text(SMALL)
+        (self.at / "small.md.in").write_text(TEMPLATE)
+
+    def command(self, *words):
+        return [sys.executable, "-B", str(TOOL / "study.py"), "--description",
+                str(self.at / "small.toml"), "--template", str(self.at / "small.md.in"),
+                "--results", str(self.at / "results"), "--document", str(self.at / "small.md"),
+                "--work", str(self.at / "work"), "--trainer", str(HERE / "fake_trainer.py"),
+                "--version-of-trainer", "fake", *words]
+
+    def environment(self, **more):
+        return {**os.environ, "FAKE_LOG": str(self.at / "log"), **more}
+
+    def study(self, *words, **more):
+        return subprocess.run(self.command(*words), capture_output=True, text=True,
+                              env=self.environment(**more), timeout=120)
+
+    def started(self):
+        log = self.at / "log"
+        return log.read_text().splitlines() if log.exists() else []
+
+    def test_runs_all_and_then_nothing(self):
+        first = self.study("--jobs", "2")
+        self.assertEqual(first.returncode, 0, first.stderr)
+        self.assertEqual(len(self.started()), 13)
+        self.assertIn("13 of 13 runs", first.stderr)
+        text = (self.at / "small.md").read_text()
+        self.assertIn("| two labels | 62.0 (1.0), n 3 | 52.0 (1.0), n 3 | 69.4 (1.5) |", text)
+        self.assertIn("| two labels | rolling - static | +10.0 | 0.0 | +10.0 to +10.0 | 3 of 3 |",
+                      text)
+        self.assertIn("\n+10.0 (standard error 0.0, n 3) 13\n", text)
+        again = self.study()
+        self.assertEqual(again.returncode, 0, again.stderr)
+        self.assertEqual(len(self.started()), 13)
+        self.assertEqual((self.at / "small.md").read_text(), text)
+        self.assertEqual(list((self.at / "work").iterdir()), [])
+
+    def test_rows(self):
+        self.study("--only", "^first/five/fedrolex/2$")
+        row = next(iter(Results(self.at / "results").rows.values()))
+        self.assertEqual((row.accuracy, row.local, row.worst, row.gini), (62, 72, 25, 0.25))
+        self.assertEqual(row.capacities, {"1": 60, "0.5": 40})
+        self.assertEqual([(p.round, p.accuracy) for p in row.curve], [(2, 0.31), (4, 0.62)])
+        self.assertEqual(row.cells["command"], "scripts/demo --method fedrolex --seed 2 --rounds 4 "
+                                               "--labels 5 --redraw-capacities")
+        self.assertEqual(row.cells["version"], "fake")
+
+    def test_only_and_list(self):
+        self.study("--only", "first/two/.*/[12]$")
+        self.assertEqual(len(self.started()), 4)
+        listed = self.study("--list")
+        self.assertRegex(listed.stdout, r"two/heterofl +2 of 3\n")
+        self.assertRegex(listed.stdout, r"five/heterofl +0 of 3\n")
+        text = (self.at / "small.md").read_text()
+        self.assertIn("| two labels | 61.5 (0.7), n 2 of 3 | 51.5 (0.7), n 2 of 3 |", text)
+        self.assertIn("| five labels | not run yet | not run yet |", text)
+        self.assertEqual(len(self.started()), 4)
+
+    def test_a_failing_run_is_named_and_the_others_go_on(self):
+        found = self.study(FAKE_FAILS="heterofl")
+        self.assertEqual(found.returncode, 1)
+        self.assertIn("first/two/heterofl/1 failed: fake: out of luck (status 3", found.stderr)
+        self.assertEqual(len(Results(self.at / "results").rows), 7)
+        self.assertEqual(self.study().returncode, 0)  # only those that failed
+        self.assertEqual(len(Results(self.at / "results").rows), 13)
+        self.assertEqual(len(self.started()), 13 + 6)
+
+    def test_ctrl_c_stops_and_the_same_command_continues(self):
+        running = subprocess.Popen(self.command("--jobs", "1"), text=True, stderr=subprocess.PIPE,
+                                   env=self.environment(FAKE_WAITS="heterofl"))
+        end = time.monotonic() + 60
+        while not list(self.at.glob("work/*/waiting")) and time.monotonic() < end:
+            time.sleep(0.02)
+        running.send_signal(signal.SIGINT)
+        _, printed = running.communicate(timeout=60)
+        self.assertEqual(running.returncode, 130)
+        self.assertIn("Stopped. The same command continues.", printed)
+        self.assertEqual(len(list(self.at.glob("work/*/checkpoint"))), 1)
+        self.assertEqual(len(Results(self.at / "results").rows), 1)
+        rest = self.study()
+        self.assertEqual(rest.returncode, 0, rest.stderr)
+        self.assertEqual(len(Results(self.at / "results").rows), 13)
+        self.assertEqual(len(self.started()), 1 + 1 + 12)
+
+    def test_refusals(self):
+        for words, what in ((("--only", "("), "--only is no regular expression"),
+                            (("--jobs", "-1"), "--jobs needs a number of at least 1"),
+                            (("--trainer", "/nowhere"), "There is no trainer /nowhere")):
+            found = self.study(*words)
+            self.assertEqual(found.returncode, 1)
+            self.assertIn(what, found.stderr)
+        (self.at / "small.md.in").write_text("@meen first/two/fedrolex@")
+        self.assertIn("@meen first/two/fedrolex@, which means nothing", self.study("--render").stderr)
+
+
+class Repository(unittest.TestCase):
+    """The study itself."""
+
+    def setUp(self):
+        self.description = Description((TOOL / "study.toml").read_text(encoding="utf-8"))
+        self.results = Results(ROOT / "docs" / "study")
+
+    def test_document_is_what_the_results_say(self):
+        template = (TOOL / "study.md.in").read_text(encoding="utf-8")
+        written = (ROOT / "docs" / "study.md").read_text(encoding="utf-8")
+        self.assertTrue(Document(self.description, self.results).filled(template) == written,
+                        "docs/study.md is not what scripts/study --render writes")
+
+    def test_rows_are_of_the_description(self):
+        places = {p.run.key: p for p in self.description.places()}
+        for key, row in self.results.rows.items():
+            self.assertIn(key, places, f"no experiment has the run of {row.cells['command']}")
+            self.assertEqual(row.cells["seed"], str(places[key].run.seed))
+            self.assertEqual(row.curve[-1].round, int(row.cells["rounds"]))
+            self.assertAlmostEqual(100 * row.curve[-1].accuracy, row.accuracy)
+
+
+if __name__ == "__main__":
+    unittest.main()
