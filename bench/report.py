@@ -25,8 +25,7 @@ LOST = 0.9  # of the old ratio to the ceiling
 
 def summary(results, compile_times):
     """{machine, cases: {name: {ms, of_ceiling, GB_s}}, growth, times, compile}."""
-    with open(results, encoding="utf-8") as file:
-        data = json.load(file)
+    data = read(results)
     context = data["context"]
     out = {"machine": {}, "cases": {}, "growth": {}, "times": {}, "compile": {}}
     for b in data["benchmarks"]:
@@ -322,8 +321,11 @@ def compare(old, new):
 
 
 def read(path):
-    with open(path, encoding="utf-8") as file:
-        return json.load(file)
+    try:
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+    except (OSError, ValueError) as error:
+        sys.exit(f"{path} has no results: {error}")
 
 
 def write(path, text):
