@@ -259,7 +259,7 @@ TEST_CASE_TEMPLATE("means of rows with one pattern have the bits of the plain lo
     if (!subfed::detail::in_lanes<T>()) return;
     v::for_each_case([](v::numbers& random, std::int64_t size, std::size_t count, v::content what,
                         bool ones) {
-      constexpr std::int64_t rows = 3;
+      constexpr std::int64_t rows = 6;
       const auto n = static_cast<std::size_t>(size);
       const auto blocks = (n + 15) / 16;
       std::vector<std::vector<subfed::detail::masked_part>> parts(blocks);

@@ -87,10 +87,16 @@ struct pattern_holders {
   const std::int64_t* end_strides;  ///< of ends
   const double* weights;
 
-  /// Goes on by so many rows.
+  /// Goes on by so many rows. By addresses: those behind the last row may lie outside the data.
   void step(std::int64_t rows) const noexcept {
-    for (std::size_t h = 0; h < count; ++h) data[h] += rows * strides[h];
-    for (std::size_t h = 0; h < count; ++h) ends[h] += rows * end_strides[h];
+    for (std::size_t h = 0; h < count; ++h) data[h] = moved(data[h], rows * strides[h]);
+    for (std::size_t h = 0; h < count; ++h) ends[h] = moved(ends[h], rows * end_strides[h]);
+  }
+
+ private:
+  static const T* moved(const T* from, std::int64_t elements) noexcept {
+    const auto bytes = static_cast<std::uintptr_t>(elements) * sizeof(T);
+    return reinterpret_cast<const T*>(reinterpret_cast<std::uintptr_t>(from) + bytes);
   }
 };
 

@@ -87,7 +87,7 @@ void mean_streams(const stream<T>* streams, std::size_t count, bool ones, const 
 }
 
 /// The means of rows with the same holders; what nobody holds keeps its bits. holders are
-/// at the last row afterwards.
+/// behind the last row afterwards.
 ///
 /// Pre  in_lanes<T>()
 template <has_lanes T>
