@@ -440,39 +440,46 @@ TEST_CASE_TEMPLATE("one pass equals the dense loop with all instructions", T, fl
   });
 }
 
-TEST_CASE_TEMPLATE("an embedding of which all hold the same columns has the bits of the baseline",
-                   T, float, half, bfloat16) {
+TEST_CASE_TEMPLATE("rows of windows and of random sets have the bits of the baseline", T, float,
+                   half, bfloat16) {
   using namespace subfed;
   model net;
   const group_id words = net.group("words", 37, cut::never);
   const group_id width = net.group("width", 101);
+  const group_id hidden = net.group("hidden", 40);
   net.tensor("embedding", {words, width});
+  net.tensor("layer", {hidden, width});
   variant_tests::numbers random{11};
-  std::vector<submodel> cohort;
-  for (std::uint64_t c = 0; c < 12; ++c) {
-    const draw_key key{3, 90, c, 1.0 / static_cast<double>(1 << (c % 4))};  // windows wrap
-    cohort.push_back(c % 3 == 0 ? draw(net, random_subset{}, key) : draw(net, rolling{}, key));
-  }
-  std::vector<std::vector<T>> data;
-  std::vector<update<T>> updates;
-  for (const submodel& sub : cohort) {
-    auto& own = data.emplace_back();
-    for (std::int64_t i = 0; i < sub.size(); ++i) {
-      own.push_back(variant_tests::element<T>(random, variant_tests::content::ordinary));
+  for (const bool all_random : {false, true}) {  // some have all, with weights of 1
+    std::vector<std::vector<T>> data;
+    std::vector<update<T>> updates;
+    for (std::uint64_t c = 0; c < 12; ++c) {
+      const draw_key key{3, 90, c, 1.0 / static_cast<double>(1 << (c % 4))};  // windows wrap
+      const submodel sub =
+          all_random || c % 3 == 0 ? draw(net, random_subset{}, key) : draw(net, rolling{}, key);
+      const double weight = all_random ? 1 : static_cast<double>(1 + random.below(9));
+      auto& own = data.emplace_back();
+      for (std::int64_t i = 0; i < sub.size(); ++i) {
+        own.push_back(variant_tests::element<T>(random, variant_tests::content::ordinary));
+      }
+      const auto first = sub.extents(tensor_id(0)), second = sub.extents(tensor_id(1));
+      const T* const layer = own.data() + first[0] * first[1];
+      updates.push_back(
+          {sub,
+           {tensor_view<const T>(own.data(), first), tensor_view<const T>(layer, second)},
+           weight});
     }
-    const auto extents = sub.extents(tensor_id(0));
-    updates.push_back({sub,
-                       {tensor_view<const T>(own.data(), extents)},
-                       static_cast<double>(1 + random.below(9))});
-  }
-  std::vector<std::vector<T>> results;
-  support::with_all_instructions([&] {
-    std::vector<T> global(37 * 101, scalar_traits<T>::store(7));
-    const std::vector<std::int64_t> extents{37, 101};
-    average_cohort<T>(net, updates, {tensor_view<T>(global.data(), extents)});
-    results.push_back(global);
-  });
-  for (const auto& each : results) {
-    CHECK(std::memcmp(each.data(), results[0].data(), each.size() * sizeof(T)) == 0);
+    std::vector<std::vector<T>> results;
+    support::with_all_instructions([&] {
+      std::vector<T> global((37 + 40) * 101, scalar_traits<T>::store(7));
+      const std::vector<std::int64_t> first{37, 101}, second{40, 101};
+      average_cohort<T>(
+          net, updates,
+          {tensor_view<T>(global.data(), first), tensor_view<T>(global.data() + 37 * 101, second)});
+      results.push_back(global);
+    });
+    for (const auto& each : results) {
+      CHECK(std::memcmp(each.data(), results[0].data(), each.size() * sizeof(T)) == 0);
+    }
   }
 }
