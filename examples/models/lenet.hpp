@@ -17,6 +17,7 @@ struct lenet_options {
   std::int64_t padding;      // of the two 5 x 5 convolutions
   std::int64_t last_stride;  // of the 2 x 2 average pooling
   std::int64_t classes = 10;
+  std::vector<std::int64_t> widths = {32, 64, 64, 512};  // of the three convolutions, and hidden
 
   static lenet_options fashion_mnist() { return {1, 28, 2, 2}; }
   static lenet_options svhn() { return {3, 32, 0, 1}; }
@@ -33,10 +34,10 @@ struct lenet {
 
 inline lenet describe_lenet(const lenet_options& options) {
   subfed::model net;
-  const auto c1 = net.group("conv1", 32);
-  const auto c2 = net.group("conv2", 64);
-  const auto c3 = net.group("conv3", 64);
-  const auto hidden = net.group("fc1", 512);
+  const auto c1 = net.group("conv1", options.widths.at(0));
+  const auto c2 = net.group("conv2", options.widths.at(1));
+  const auto c3 = net.group("conv3", options.widths.at(2));
+  const auto hidden = net.group("fc1", options.widths.at(3));
   const auto classes = net.group("classes", options.classes, subfed::cut::never);
 
   const std::int64_t first = options.side + 2 * options.padding - 4;

@@ -17,7 +17,9 @@ struct pre_resnet18_options {
   std::int64_t classes = 10;
   std::vector<std::int64_t> widths = {64, 128, 256, 512};  // one per stage
   std::int64_t blocks = 2;                                 // in each stage
-  std::int64_t side = 32;                                  // of the square image, for the costs
+  std::vector<std::int64_t> middles = {};  // one per block, between its convolutions; empty: widths
+  std::int64_t colours = 3;
+  std::int64_t side = 32;  // of the square image, for the costs
 };
 
 struct pre_resnet18 {
@@ -60,13 +62,15 @@ inline pre_resnet18 describe_pre_resnet18(const pre_resnet18_options& options = 
   };
 
   std::int64_t side = options.side;
-  convolution("conv1", 3, stream[0], 3, side * side);
+  convolution("conv1", options.colours, stream[0], 3, side * side);
   for (std::size_t s = 0; s < stream.size(); ++s) {
     for (std::int64_t b = 0; b < options.blocks; ++b) {
       const std::string block = "layer" + std::to_string(s + 1) + "." + std::to_string(b);
       const bool first = s != 0 && b == 0;
       const subfed::group_id in = first ? stream[s - 1] : stream[s];
-      middle.push_back(net.group(block + ".middle", options.widths[s]));
+      middle.push_back(net.group(block + ".middle", options.middles.empty()
+                                                        ? options.widths[s]
+                                                        : options.middles.at(middle.size())));
       norm(block + ".n1", in, side * side);
       if (first) side = (side + 1) / 2;
       convolution(block + ".conv1", in, middle.back(), 3, side * side);

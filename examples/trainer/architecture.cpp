@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <models/lenet.hpp>
+#include <models/pre_resnet18.hpp>
 #include <string>
 #include <subfed/layers.hpp>
 
@@ -11,7 +13,18 @@
 
 namespace trainer {
 
-channel_counts full_size() { return {{32, 64}, {32, 64}, class_count}; }
+channel_counts full_size(model_kind model, std::int64_t width) {
+  channel_counts out{{32, 64}, {32, 64}, class_count, model};
+  if (model == model_kind::pre_resnet18) {
+    out.stream = {64, 128, 256, 512};
+    out.inner = {64, 64, 128, 128, 256, 256, 512, 512};
+  }
+  if (model == model_kind::lenet) {
+    out.stream = {};
+    out.inner = {32, 64, 64, 512};
+  }
+  return widened(out, static_cast<double>(width));
+}
 
 channel_counts narrowed(const channel_counts& whole, subfed::capacity share) {
   channel_counts out = whole;
@@ -35,10 +48,37 @@ channel_counts architecture::channels(const subfed::submodel& part) const {
   for (const subfed::group_id g : stream) out.stream.push_back(part.extent(g));
   for (const subfed::group_id g : inner) out.inner.push_back(part.extent(g));
   out.classes = part.extent(classes);
+  out.model = model;
   return out;
 }
 
+namespace {
+
+architecture describe_pre_resnet18(const channel_counts& whole) {
+  const models::pre_resnet18 made = models::describe_pre_resnet18({.classes = whole.classes,
+                                                                   .widths = whole.stream,
+                                                                   .middles = whole.inner,
+                                                                   .colours = 1,
+                                                                   .side = 28});
+  return {made.net,     made.stream, made.middle, made.stream.back(),
+          made.classes, made.work,   whole.model, norm_kind::batch};
+}
+
+architecture describe_lenet(const channel_counts& whole) {
+  models::lenet_options options = models::lenet_options::fashion_mnist();
+  options.classes = whole.classes;
+  options.widths = whole.inner;
+  const models::lenet made = models::describe_lenet(options);
+  std::vector<subfed::group_id> hidden = made.channels;
+  hidden.push_back(made.hidden);
+  return {made.net, {}, hidden, made.hidden, made.classes, made.work, whole.model, norm_kind::none};
+}
+
+}  // namespace
+
 architecture describe(const channel_counts& whole, const network_variant& variant) {
+  if (whole.model == model_kind::pre_resnet18) return describe_pre_resnet18(whole);
+  if (whole.model == model_kind::lenet) return describe_lenet(whole);
   subfed::model net;
   std::vector<subfed::group_id> stream, inner;
   for (std::size_t s = 0; s < whole.stream.size(); ++s) {
@@ -87,7 +127,7 @@ architecture describe(const channel_counts& whole, const network_variant& varian
   subfed::workload work(net);
   for (const used& u : convolutions) work.convolution(u.layer, u.positions);
   work.linear(head);
-  return {net, stream, inner, classes, work};
+  return {net, stream, inner, stream.back(), classes, work, whole.model, variant.norm};
 }
 
 }  // namespace trainer

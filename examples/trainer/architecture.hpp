@@ -16,15 +16,18 @@ namespace trainer {
 /// How many channels each group has; of the whole network or of a client's part.
 struct channel_counts {
   std::vector<std::int64_t>
-      stream;  // one per stage: the channels that its residual add ties together
-  std::vector<std::int64_t> inner;  // one per stage: between the two convolutions of its block
+      stream;  // one per stage: the channels that its residual adds tie together
+  std::vector<std::int64_t> inner;  // one per block: between its two convolutions; of a network
+                                    // without residual adds: one per hidden layer
   std::int64_t classes = 0;
+  model_kind model = model_kind::small;
 
   friend bool operator==(const channel_counts&, const channel_counts&) = default;
 };
 
-/// The network that a device of capacity 1 can train: two stages of 32 and 64 channels.
-channel_counts full_size();
+/// The network that a device of capacity 1 can train: small has two stages of 32 and 64 channels,
+/// times the width.
+channel_counts full_size(model_kind model = model_kind::small, std::int64_t width = 1);
 
 /// The same network with a share of the channels; the classes stay.
 channel_counts narrowed(const channel_counts& whole, subfed::capacity share);
@@ -37,8 +40,11 @@ struct architecture {
   subfed::model net;
   std::vector<subfed::group_id> stream;
   std::vector<subfed::group_id> inner;
+  subfed::group_id last;  // of the hidden groups: the one that the output layer reads
   subfed::group_id classes;
   subfed::workload work;  // of one image of 28 x 28 pixels
+  model_kind model = model_kind::small;
+  norm_kind norm = norm_kind::batch;
 
   /// Channels of a client's part.
   channel_counts channels(const subfed::submodel& part) const;
@@ -48,6 +54,7 @@ struct architecture {
 /// asks for that adds them; or two, which released code for [Rolex] draws apart.
 enum class skips { tied, untied };
 
+/// Both are for the small network.
 struct network_variant {
   norm_kind norm = norm_kind::batch;
   trainer::skips skips = trainer::skips::tied;

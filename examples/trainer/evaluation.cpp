@@ -41,9 +41,9 @@ std::vector<std::int64_t> samples_for_moments(std::span<const client> clients) {
 }
 
 /// The mean over batches of each batch's moments, as PyTorch's batch norm has it with momentum none.
-network_moments measure_moments(const pre_resnet& network, double scale, const device_data& data,
+network_moments measure_moments(const network& network, double scale, const device_data& data,
                                 std::span<const std::int64_t> samples, pool& workers) {
-  if (network.norm() == norm_kind::none) return {};
+  if (!network.has_batch_norm()) return {};
   std::vector<network_moments> seen(batches_of(samples));
   workers.run(seen.size(), [&](std::size_t b) {
     const torch::NoGradGuard no_grad;
@@ -62,7 +62,7 @@ network_moments measure_moments(const pre_resnet& network, double scale, const d
 }
 
 /// Logits of all samples, on the CPU, (N, classes).
-at::Tensor all_logits(const pre_resnet& network, double scale, const device_data& data,
+at::Tensor all_logits(const network& network, double scale, const device_data& data,
                       std::span<const std::int64_t> samples, network_moments& moments,
                       pool& workers) {
   std::vector<at::Tensor> parts(batches_of(samples));
@@ -80,7 +80,7 @@ double share_right(const at::Tensor& logits, const at::Tensor& labels) {
 
 }  // namespace
 
-answers answer(std::span<const std::shared_ptr<pre_resnet>> networks, double scale,
+answers answer(std::span<const std::shared_ptr<network>> networks, double scale,
                const device_data& train, const device_data& test, std::span<const client> clients,
                pool& workers) {
   const std::vector<std::int64_t> train_samples = samples_for_moments(clients);

@@ -26,7 +26,7 @@ struct answers {
 ///
 /// Numerics  Both passes go batch by batch, and batches are added up in order: the result does not
 ///           depend on the number of workers.
-answers answer(std::span<const std::shared_ptr<pre_resnet>> networks, double scale,
+answers answer(std::span<const std::shared_ptr<network>> networks, double scale,
                const device_data& train, const device_data& test, std::span<const client> clients,
                pool& workers);
 

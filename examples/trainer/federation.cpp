@@ -194,9 +194,9 @@ method_result result_of(const std::string& name, const account& a, const archite
   out.each.flops = static_cast<double>(a.flops) / trainings;
   out.rounds = a.rounds;
   out.megabytes_per_round = out.each.bytes * trainings / 1e6 / static_cast<double>(a.rounds);
-  out.by_all = summarise(a.by_all, described.stream.back(), true);
-  out.by_partial = summarise(a.by_partial, described.stream.back(), a.trainings_of_parts != 0);
-  out.drawn_group = described.net[described.stream.back()].name;
+  out.by_all = summarise(a.by_all, described.last, true);
+  out.by_partial = summarise(a.by_partial, described.last, a.trainings_of_parts != 0);
+  out.drawn_group = described.net[described.last].name;
   out.seconds = a.seconds;
   return out;
 }
@@ -206,10 +206,9 @@ answers server_answers(const server& central, const federation& all, pool& worke
 }
 
 /// What clients have from the server's model and from those of their capacities.
-void judge_clients(method_result& out, const subfed::cohort_model& cohorts, const server& central,
-                   const federation& all, pool& workers) {
+void judge_clients(method_result& out, const answers& whole, const subfed::cohort_model& cohorts,
+                   const server& central, const federation& all, pool& workers) {
   const auto next = static_cast<std::uint64_t>(out.rounds);
-  const answers whole = server_answers(central, all, workers);
   const std::vector<double> of_whole = local_accuracies(whole, all.clients);
   std::vector<std::size_t> own_class;
   for (std::size_t c = 0; c < all.clients.size(); ++c) {
@@ -224,7 +223,7 @@ void judge_clients(method_result& out, const subfed::cohort_model& cohorts, cons
     const auto part = central.network_of(number, next, classes[k].capacity);
     answers given = whole;
     if (part) {
-      const std::shared_ptr<pre_resnet> networks[] = {part->network};
+      const std::shared_ptr<network> networks[] = {part->network};
       given = answer(networks, part->scale, all.train, all.test, all.clients, workers);
     }
     const std::vector<double> of_part = part ? local_accuracies(given, all.clients) : of_whole;
@@ -279,12 +278,13 @@ method_result run(const named_method& which, const options& settings, const fede
   };
   stopwatch clock;
   double elsewhere = 0;
+  answers latest;  // of the last evaluation that was made here
   const auto evaluate_now = [&] {
     clock.lap(elsewhere);
     evaluation on_test;
     ranks::on_first([&] {
-      const answers given = server_answers(central, all, workers);
-      on_test = judge(given, local_accuracies(given, all.clients));
+      latest = server_answers(central, all, workers);
+      on_test = judge(latest, local_accuracies(latest, all.clients));
     });
     ranks::broadcast(on_test, 0);
     so_far.add(on_test, settings.eval_every, central.keep_counts());
@@ -339,6 +339,7 @@ method_result run(const named_method& which, const options& settings, const fede
       throw interruption{which.name.name, so_far.rounds, settings.checkpoint_every > 0};
     }
 
+    latest = {};
     central.exchange(trainings);
     central.average(trainings);
     clock.lap(so_far.seconds.averaging);
@@ -360,7 +361,10 @@ method_result run(const named_method& which, const options& settings, const fede
   }
   clock.lap(elsewhere);
   method_result out = result_of(which.name.name, so_far, central.described());
-  ranks::on_first([&] { judge_clients(out, cohorts, central, all, workers); });
+  ranks::on_first([&] {
+    if (!latest.logits.defined()) latest = server_answers(central, all, workers);
+    judge_clients(out, latest, cohorts, central, all, workers);
+  });
   clock.lap(out.seconds.evaluating);
   return out;
 }

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <span>
 
+#include "flat_sgd.hpp"
 #include "random_order.hpp"
 #include "torch_runtime.hpp"
 
@@ -37,10 +38,7 @@ at::Tensor masked_client::gradient(const local_training& own, const batch& sampl
 }
 
 void train(local_training& own, const device_data& data, const training_plan& plan) {
-  const std::vector<at::Tensor> gradients = own.network->gradients();
-  torch::optim::SGD optimiser(
-      own.network->parameters(),
-      torch::optim::SGDOptions(plan.lr).momentum(plan.momentum).weight_decay(plan.weight_decay));
+  flat_sgd optimiser(*own.network, {plan.lr, plan.momentum, plan.weight_decay});
   subfed::random_stream stream(own.key.seed, own.key.round, own.who->number,
                                "order of a client's samples");
   std::vector<std::int64_t> order = own.who->samples;
@@ -64,7 +62,7 @@ void train(local_training& own, const device_data& data, const training_plan& pl
         samples.absent =
             absent_classes_of(*own.who, own.network->classes(), samples.labels.device());
       }
-      for (const at::Tensor& gradient : gradients) gradient.zero_();
+      optimiser.zero_gradients();
       const at::Tensor loss = own.side->gradient(own, samples);
       optimiser.step();
       flops += static_cast<double>(own.side->flops().value_or(own.flops_of_part)) *

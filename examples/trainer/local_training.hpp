@@ -59,7 +59,7 @@ struct local_training {
   const client* who;
   subfed::draw_key key;  // seed, round, client, share of the server's model
   subfed::submodel part;
-  std::shared_ptr<pre_resnet> network = {};  // as it was sent, then as it was trained
+  std::shared_ptr<trainer::network> network = {};  // as it was sent, then as it was trained
   std::unique_ptr<client_side> side = {};
   int rank = 0;  // of MPI, on which it is trained; elsewhere the network may be missing
   double loss = 0;

@@ -32,8 +32,12 @@ std::string described(const options& settings) {
                                  ? fmt::format("labels by Dirichlet {}{}", *settings.dirichlet,
                                                settings.split_by_class ? " a class" : "")
                                  : fmt::format("{} labels each", settings.labels);
-  return fmt::format("Fashion-MNIST, {} clients of capacity {}, {}", settings.cohort.clients,
-                     settings.mix, labels);
+  std::string model = settings.model == model_kind::lenet          ? ", LeNet"
+                      : settings.model == model_kind::pre_resnet18 ? ", PreResNet18"
+                                                                   : "";
+  if (settings.width != 1) model += fmt::format(", {} times as wide", settings.width);
+  return fmt::format("Fashion-MNIST{}, {} clients of capacity {}, {}", model,
+                     settings.cohort.clients, settings.mix, labels);
 }
 
 /// Says which methods start over although the run is to continue.

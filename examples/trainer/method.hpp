@@ -40,9 +40,9 @@ class method {
   virtual subfed::index_set nodes(const subfed::draw_request& where) const = 0;
 
   /// By what each convolution's result is multiplied in the part of a client that holds a share of
-  /// the model: by default 1 / share, so that activations are as large as in the whole model.
-  /// [HeteroFL]
-  virtual double scale(double share) const { return 1 / share; }
+  /// the model: 1 / share, so that activations are as large as in the whole model [HeteroFL], unless
+  /// --scaler says otherwise.
+  virtual double scale(double share) const { return settings_.scaler ? 1 / share : 1; }
 
   /// The client's side of a local training; called on several threads at once. By default masked
   /// cross entropy.

@@ -116,11 +116,23 @@ void add_clients(command_line& line, options& o) {
 
 void add_training(command_line& line, options& o) {
   line.title("Training");
+  line.add_choice("model", o.model,
+                  {{"small", model_kind::small},
+                   {"pre-resnet18", model_kind::pre_resnet18},
+                   {"lenet", model_kind::lenet}},
+                  "The network: small, a pre-activation ResNet of two blocks; pre-resnet18, the "
+                  "network of [Rolex], some 200 times as much work; or lenet, that of [FedDrop], "
+                  "which has no batch norm.");
+  line.add("width", o.width, "How many times the channels that the network has by itself.");
   line.add_choice(
       "norm", o.norm, {{"batch", norm_kind::batch}, {"none", norm_kind::none}},
       "batch: the network has batch norm. none: it has no norm, but biases in its "
       "convolutions; this shows what batch norm hides, such as factors on activations and "
       "the size of initial weights.");
+  line.add_choice(
+      "scaler", o.scaler, {{"width", true}, {"none", false}},
+      "width: in training each hidden layer's result is multiplied by 1 / capacity, so "
+      "that activations are as large as in the whole model [HeteroFL]; none: it is not.");
   line.add("rounds", o.rounds, "The number of training rounds.");
   line.add("local-epochs", o.local_epochs,
            "How often a client goes through its images in a round.");
@@ -317,6 +329,8 @@ std::string why_out_of_force(std::string_view name, const options& o) {
   if (name == "decay-at" && o.schedule != lr_schedule::step) {
     return "it needs --lr-schedule step";
   }
+  if (name == "norm" && o.model != model_kind::small) return "it needs --model small";
+  if (name == "untied-skips" && o.model != model_kind::small) return "it needs --model small";
   if (name == "sums-bound" && !o.fixed_sums) return "it needs --sums fixed-point";
   if (name == "server-lr" && o.server == server_rule::none) {
     return "it needs a --server-optimizer";
@@ -348,8 +362,9 @@ std::string why_unread(std::string_view name, const options& o,
   };
   std::vector<std::string_view> readers;
   for (const method_name& m : known) {
-    const bool reads =
-        name == "redraw-capacities" || name == "server-scale" ? m.cuts : m.reads(name);
+    const bool reads = name == "redraw-capacities" || name == "server-scale" || name == "scaler"
+                           ? m.cuts
+                           : m.reads(name);
     if (reads && is_run(m)) return "";
     if (reads) readers.emplace_back(m.name);
   }

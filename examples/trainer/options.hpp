@@ -28,6 +28,8 @@ enum class server_rule { none, sgd, adagrad, adam, yogi };
 enum class weight_rule { by_method, none, examples, kept_size, updates, both };
 /// Whether FedDrop's thresholds change with the round or with every mini-batch.
 enum class thresholds { round, batch };
+/// The networks: a small pre-activation ResNet, the PreResNet18 of [Rolex], the LeNet of [FedDrop].
+enum class model_kind { small, pre_resnet18, lenet };
 /// What stands in front of each convolution; without batch norm convolutions have biases.
 enum class norm_kind { batch, none };
 
@@ -58,7 +60,10 @@ struct options {
   std::int64_t samples = 64;
 
   // What is trained.
+  model_kind model = model_kind::small;
+  std::int64_t width = 1;  // channels of the network over those that it has by itself
   norm_kind norm = norm_kind::batch;
+  bool scaler = true;  // hidden layers' results times 1 / capacity in training [HeteroFL]
 
   // What a client does.
   std::int64_t rounds = 192;

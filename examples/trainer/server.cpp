@@ -25,8 +25,9 @@ namespace trainer {
 namespace {
 
 channel_counts server_channels(const named_method& which, const options& settings) {
-  if (const auto share = which.common_share(settings)) return narrowed(full_size(), *share);
-  return widened(full_size(), settings.server_scale);
+  const channel_counts whole = full_size(settings.model, settings.width);
+  if (const auto share = which.common_share(settings)) return narrowed(whole, *share);
+  return widened(whole, settings.server_scale);
 }
 
 network_variant variant_of(const named_method& which, const options& settings) {
@@ -70,7 +71,8 @@ server::server(const named_method& which, const options& settings, at::Device de
       homogeneous_(which.common_share(settings).has_value()),
       described_(describe(server_channels(which, settings), variant_of(which, settings))),
       method_(which.make(settings, described_)),
-      network_(described_.channels(subfed::submodel::full(described_.net)), settings.norm),
+      network_(make_network(described_.channels(subfed::submodel::full(described_.net)),
+                            described_.norm)),
       step_(make_server_step(settings, described_.net)) {
   if (settings.weights_by_element &&
       settings.divide_by.value_or(method_->divide_by()) == subfed::divisor::cohort) {
@@ -79,11 +81,11 @@ server::server(const named_method& which, const options& settings, at::Device de
         "use --average holders.",
         which.name.name));
   }
-  check_match(network_, described_);
-  trainer::start(network_, settings.seed(), method_->start_variance());
-  method_->start(network_.tensors());
+  check_match(*network_, described_);
+  trainer::start(*network_, settings.seed(), method_->start_variance());
+  method_->start(network_->tensors());
   if (device.is_cuda()) cuda_.emplace(described_.net);
-  network_.to(device);
+  network_->to(device);
 }
 
 void server::check_draws() const {
@@ -100,7 +102,7 @@ subfed::draw_key server::key_of(std::uint64_t client, std::uint64_t round,
 
 std::vector<local_training> server::cut(std::span<const subfed::cohort_member> cohort,
                                         const std::vector<client>& clients, std::uint64_t round) {
-  const tensor_list globals = network_.tensors();
+  const tensor_list globals = network_->tensors();
   std::vector<local_training> trainings;
   for (const subfed::cohort_member& member : cohort) {
     const subfed::draw_key key = key_of(member.client, round, member.capacity);
@@ -118,7 +120,7 @@ std::vector<local_training> server::cut(std::span<const subfed::cohort_member> c
     local_training& own = trainings[i];
     own.rank = owners[i];
     if (own.rank != ranks::number() && !has_whole_cohort()) return;
-    own.network = std::make_shared<pre_resnet>(described_.channels(own.part), settings_.norm);
+    own.network = make_network(described_.channels(own.part), described_.norm);
     own.side = method_->client(own);
     if (!cuda_) subfed::slice<float>(globals, own.part, own.network->tensors());
   });
@@ -155,7 +157,7 @@ void server::exchange(std::span<local_training> cohort) {
 }
 
 void server::average(std::span<local_training> cohort) {
-  const tensor_list before = copies(network_.tensors());
+  const tensor_list before = copies(network_->tensors());
   if (step_) step_->begin(before);
 
   tell_lies(cohort, before, settings_);
@@ -182,7 +184,7 @@ void server::average(std::span<local_training> cohort) {
   }
 
   if (step_) {
-    const host_copy now(network_.tensors());
+    const host_copy now(network_->tensors());
     step_->finish(held, now.tensors());
     now.put_back();
   }
@@ -219,14 +221,14 @@ subfed::held_elements server::average_over_ranks(std::span<const subfed::submode
     }
   });
   ranks::all_reduce(mean);
-  mean.finish(network_.tensors(), pool_executor{workers_});
+  mean.finish(network_->tensors(), pool_executor{workers_});
   return mean.held();
 }
 
 subfed::held_elements server::average_where_it_lies(std::span<const subfed::submodel> parts,
                                                     std::span<local_training> cohort) {
   const subfed::average_options options = options_of_average(cohort);
-  const tensor_list globals = network_.tensors();
+  const tensor_list globals = network_->tensors();
   std::vector<subfed::update<float>> updates;
   for (std::size_t c = 0; c < cohort.size(); ++c) {
     const tensor_list own = cohort[c].network->tensors();
@@ -261,7 +263,7 @@ subfed::held_elements server::robust_average(std::span<const subfed::submodel> p
   subfed::robust_options how;
   if (settings_.against == defense::trimmed_mean) how.trim = settings_.trim;
   how.on_few = subfed::few_holders::mean;
-  subfed::robust_cohort<float>(described_.net, updates, network_.tensors(), how,
+  subfed::robust_cohort<float>(described_.net, updates, network_->tensors(), how,
                                pool_executor{workers_});
   return {described_.net, parts};
 }
@@ -281,7 +283,7 @@ subfed::held_elements server::average_by_element(std::span<const subfed::submode
     }
     mean.add(parts[c], own.tensors(), subfed::tensor_views<const double>(views));
   }
-  const host_copy globals(network_.tensors());
+  const host_copy globals(network_->tensors());
   mean.finish(globals.tensors());
   globals.put_back();
   return mean.held();
@@ -293,19 +295,19 @@ std::optional<server::part_network> server::network_of(std::uint64_t client, std
   if (homogeneous_) return std::nullopt;
   const subfed::submodel part = subfed::draw(described_.net, scheme(), key);
   if (part.size() == described_.net.size()) return std::nullopt;
-  const host_copy globals(network_.tensors());
-  part_network out{std::make_shared<pre_resnet>(described_.channels(part), settings_.norm),
+  const host_copy globals(network_->tensors());
+  part_network out{make_network(described_.channels(part), described_.norm),
                    method_->scale(key.capacity.value()), part.size()};
   subfed::slice<float>(globals.tensors(), part, out.network->tensors());
   out.network->to(device_);
   return out;
 }
 
-std::vector<std::shared_ptr<pre_resnet>> server::evaluated_networks() const {
-  const host_copy globals(network_.tensors());
-  std::vector<std::shared_ptr<pre_resnet>> out;
+std::vector<std::shared_ptr<network>> server::evaluated_networks() const {
+  const host_copy globals(network_->tensors());
+  std::vector<std::shared_ptr<network>> out;
   for (const subfed::submodel& part : method_->evaluated_submodels()) {
-    out.push_back(std::make_shared<pre_resnet>(described_.channels(part), settings_.norm));
+    out.push_back(make_network(described_.channels(part), described_.norm));
     subfed::slice<float>(globals.tensors(), part, out.back()->tensors());
     out.back()->to(device_);
   }
@@ -313,7 +315,7 @@ std::vector<std::shared_ptr<pre_resnet>> server::evaluated_networks() const {
 }
 
 void server::keep(checkpoint& in) const {
-  const host_copy globals(network_.tensors());
+  const host_copy globals(network_->tensors());
   tensor_map named, rounds, updates;
   for (std::size_t t = 0; t < globals.tensors().size(); ++t) {
     named[described_.net.tensors()[t].name] = globals.tensors()[t];
@@ -337,7 +339,7 @@ void server::keep(checkpoint& in) const {
 }
 
 void server::restore(const checkpoint& from, std::int64_t rounds) {
-  const tensor_list globals = network_.tensors();
+  const tensor_list globals = network_->tensors();
   for (std::size_t t = 0; t < globals.size(); ++t) {
     const std::string& name = described_.net.tensors()[t].name;
     globals[t].copy_(expected(from.tensors, name, globals[t].sizes(), at::kFloat));

@@ -44,11 +44,11 @@ class server {
   void average(std::span<local_training> cohort);
 
   /// Networks whose outputs are averaged when the server's model is evaluated.
-  std::vector<std::shared_ptr<pre_resnet>> evaluated_networks() const;
+  std::vector<std::shared_ptr<network>> evaluated_networks() const;
 
   /// A network that a client has, and the factor of each convolution's result in it.
   struct part_network {
-    std::shared_ptr<pre_resnet> network;
+    std::shared_ptr<trainer::network> network;
     double scale = 1;
     std::int64_t parameters = 0;
   };
@@ -93,7 +93,7 @@ class server {
   bool homogeneous_;
   architecture described_;
   std::unique_ptr<method> method_;
-  pre_resnet network_;
+  std::shared_ptr<network> network_;
   std::unique_ptr<server_step> step_;
   std::optional<cuda_server> cuda_;                         // where the device is one
   std::map<std::uint64_t, std::int64_t> rounds_;            // in which each client has taken part

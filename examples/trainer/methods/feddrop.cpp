@@ -60,7 +60,7 @@ class dropping_client : public client_side {
   }
 
  private:
-  at::Tensor loss_of(const pre_resnet& network, const subfed::submodel& kept,
+  at::Tensor loss_of(const network& network, const subfed::submodel& kept,
                      const batch& samples) const {
     const auto factors_of = [&](subfed::group_id group) {
       const std::vector<double> scale = subfed::keep_scale(keep_, kept, group);

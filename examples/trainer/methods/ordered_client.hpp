@@ -88,9 +88,10 @@ class ordered_client : public client_side {
 
   /// Each convolution's result times 1 / p, as all clients of the trainer that hold a part have it.
   forward_pass pass_of(const subfed::submodel& part) const {
-    const subfed::group_id last = described_.stream.back();
+    const subfed::group_id last = described_.last;
     const auto all = static_cast<double>(described_.net[last].extent);
-    return {norm_mode::batch, nullptr, all / static_cast<double>(part.extent(last)), nullptr};
+    const double scale = settings_.scaler ? all / static_cast<double>(part.extent(last)) : 1;
+    return {norm_mode::batch, nullptr, scale, nullptr};
   }
 
   /// The loss of a narrow width that learns from the widest, and its gradient. Absent classes are

@@ -138,6 +138,13 @@ std::vector<std::pair<std::string, trainer::options>> everything() {
     with_step.untied_skips = rule == trainer::server_rule::yogi;
     out.emplace_back("federated-dropout", with_step);
   }
+  for (const char* name : {"fedrolex", "feddrop", "fjord"}) {
+    trainer::options lenet = small_settings();
+    lenet.model = trainer::model_kind::lenet;
+    lenet.samples = 10;
+    lenet.scaler = false;
+    out.emplace_back(name, lenet);
+  }
   return out;
 }
 
@@ -577,6 +584,32 @@ DOCTEST_TEST_CASE("in the end clients are judged one by one, and models by capac
     DOCTEST_CHECK(k.parameters == bound.server_parameters);
     DOCTEST_CHECK(k.on_test.loss == bound.last().loss);
   }
+}
+
+DOCTEST_TEST_CASE("the other networks learn too, whole and in parts") {
+  trainer::options settings = small_settings();
+  settings.labels = 10;
+  settings.rounds = 8;
+  settings.eval_every = 8;
+  settings.model = trainer::model_kind::lenet;
+  settings.scaler = false;  // without batch norm it needs smaller steps
+  settings.cohort.mix.classes = {{1.0, 1}, {0.5, 1}};
+  for (const char* name : {"fedavg", "heterofl"}) {
+    DOCTEST_INFO(std::string(name));
+    DOCTEST_CHECK(run(name, settings).last().accuracy > 0.5);
+  }
+  settings.model = trainer::model_kind::small;
+  settings.width = 2;
+  DOCTEST_CHECK(run("fedrolex", settings).last().accuracy > 0.5);
+  settings.width = 1;
+  settings.model = trainer::model_kind::pre_resnet18;
+  settings.cohort.mix.classes = {{subfed::capacity::ratio(1, 16), 1}};
+  settings.cohort.participation = 0.1;
+  settings.rounds = 2;
+  settings.eval_every = 2;
+  const auto narrow = run("fedavg", settings);
+  DOCTEST_CHECK(std::isfinite(narrow.last().loss));
+  DOCTEST_CHECK(narrow.server_parameters == 44510 - 2 * 4 * 9);
 }
 
 DOCTEST_TEST_CASE("easy images are learnt") {

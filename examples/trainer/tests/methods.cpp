@@ -397,3 +397,15 @@ DOCTEST_TEST_CASE("the median of one liar among three is near the honest, the me
   DOCTEST_CHECK(median < 0.1 * mean);
   DOCTEST_CHECK(median > 0);
 }
+
+DOCTEST_TEST_CASE("the scaler is 1 / capacity, unless it is off or a part is a whole model") {
+  trainer::options settings = all_of_capacity_1();
+  const trainer::architecture net = trainer::describe(trainer::full_size());
+  const auto scale = [&](const char* name) {
+    return trainer::find_method(name).make(settings, net)->scale(0.25);
+  };
+  DOCTEST_CHECK(scale("heterofl") == 4);
+  DOCTEST_CHECK(scale("ensemble") == 1);
+  settings.scaler = false;
+  DOCTEST_CHECK(scale("heterofl") == 1);
+}

@@ -9,9 +9,11 @@
 #include <subfed/adapt/torch.hpp>
 #include <subfed/draw.hpp>
 #include <subfed/model_slice.hpp>
+#include <subfed/proof.hpp>
 #include <vector>
 
 #include "architecture.hpp"
+#include "flat_sgd.hpp"
 #include "method.hpp"
 
 // LibTorch defines CHECK, too.
@@ -28,6 +30,9 @@ using trainer::norm_mode;
 using trainer::pre_resnet;
 
 at::Tensor images(std::int64_t count) { return at::randn({count, 1, 28, 28}); }
+
+constexpr trainer::model_kind every_model[] = {
+    trainer::model_kind::small, trainer::model_kind::pre_resnet18, trainer::model_kind::lenet};
 
 /// The group that each batch norm layer normalises.
 std::vector<subfed::group_id> norm_groups(const architecture& net) {
@@ -111,9 +116,13 @@ subfed::submodel drawn(const architecture& net, const char* name, const subfed::
 }  // namespace
 
 DOCTEST_TEST_CASE("module and description agree on names, order and shapes") {
-  for (const subfed::capacity share : {1.0, 0.5, 0.3, 0.0625}) {
-    const auto channels = trainer::narrowed(trainer::full_size(), share);
-    DOCTEST_CHECK_NOTHROW(trainer::check_match(pre_resnet(channels), trainer::describe(channels)));
+  for (const auto model : every_model) {
+    for (const subfed::capacity share : {1.0, 0.5, 0.3, 0.0625}) {
+      const auto channels = trainer::narrowed(trainer::full_size(model), share);
+      const architecture net = trainer::describe(channels);
+      DOCTEST_CHECK_NOTHROW(trainer::check_match(*trainer::make_network(channels, net.norm), net));
+      DOCTEST_CHECK(net.channels(subfed::submodel::full(net.net)) == channels);
+    }
   }
   auto wider = trainer::full_size();
   wider.inner[1] += 1;
@@ -180,6 +189,100 @@ DOCTEST_TEST_CASE("an untied skip draws its two ends apart, in a whole model tha
   DOCTEST_CHECK(random[untied.stream[0]] == drawn(tied, "federated-dropout", key)[tied.stream[0]]);
   const subfed::submodel rolled = drawn(untied, "fedrolex", key);
   DOCTEST_CHECK(rolled[untied.stream[0]] == rolled[result]);
+}
+
+DOCTEST_TEST_CASE(
+    "the networks of the papers have the papers' sizes, and a width multiplies them") {
+  using trainer::model_kind;
+  const auto size = [](const trainer::channel_counts& channels) {
+    return trainer::describe(channels).net.size();
+  };
+  // 10 classes; [Rolex, Table 7] has three colours where there is one here.
+  const auto of_rolex = trainer::full_size(model_kind::pre_resnet18);
+  DOCTEST_CHECK(size(of_rolex) == 11172170 - 2 * 64 * 9);
+  DOCTEST_CHECK(size(trainer::narrowed(of_rolex, 0.0625)) == 44510 - 2 * 4 * 9);
+  DOCTEST_CHECK(size(trainer::full_size(model_kind::lenet)) == 225738);
+  DOCTEST_CHECK(size(trainer::full_size()) == 77674);
+  for (const auto model : every_model) {
+    const auto one = trainer::full_size(model), four = trainer::full_size(model, 4);
+    DOCTEST_CHECK(trainer::narrowed(four, 0.25) == one);
+    DOCTEST_CHECK(trainer::widened(one, 4) == four);
+    DOCTEST_CHECK(four.classes == 10);
+  }
+}
+
+DOCTEST_TEST_CASE(
+    "every network is proven: its description, and that clients' networks are parts") {
+  for (const auto model : every_model) {
+    for (const auto norm : {trainer::norm_kind::batch, trainer::norm_kind::none}) {
+      if (norm == trainer::norm_kind::none && model != trainer::model_kind::small) continue;
+      auto channels = trainer::full_size(model);
+      for (auto* counts : {&channels.stream, &channels.inner}) {
+        for (std::size_t i = 0; i < counts->size(); ++i) {
+          (*counts)[i] = 4 + 2 * static_cast<std::int64_t>(i);  // small, and no two alike
+        }
+      }
+      const architecture net = trainer::describe(channels, {.norm = norm});
+      torch::manual_seed(2);
+      const at::Tensor x = at::randn({3, 1, 28, 28}, at::kDouble);
+      const auto forward = [&](const subfed::submodel& part,
+                               const subfed::tensor_views<const double>& values) {
+        const torch::NoGradGuard no_grad;
+        const auto own = trainer::make_network(net.channels(part), net.norm);
+        own->to(at::kDouble);
+        const auto tensors = own->tensors();
+        for (std::size_t t = 0; t < tensors.size(); ++t) {
+          tensors[t].copy_(torch::from_blob(const_cast<double*>(values[t].data_handle()),
+                                            tensors[t].sizes(), at::kDouble));
+        }
+        const at::Tensor y = own->forward(x, {}).contiguous();
+        return std::vector<double>(y.data_ptr<double>(), y.data_ptr<double>() + y.numel());
+      };
+      DOCTEST_INFO("model " << static_cast<int>(model) << ", norm " << static_cast<int>(norm));
+      const auto proof = subfed::prove_description<double>(
+          net.net, [&](const subfed::tensor_views<const double>& values) {
+            return forward(subfed::submodel::full(net.net), values);
+          });
+      DOCTEST_INFO(describe(proof));
+      DOCTEST_CHECK(proof.verdict() == subfed::verdict::right);
+      for (const auto& cut : subfed::cut_differences<double>(net.net, forward)) {
+        DOCTEST_INFO(net.net[cut.group].name);
+        DOCTEST_CHECK(cut.difference < 1e-9);
+      }
+    }
+  }
+}
+
+DOCTEST_TEST_CASE("factors of LeNet's channels are those of the weights that read them") {
+  const torch::NoGradGuard no_grad;
+  const auto channels = trainer::full_size(trainer::model_kind::lenet);
+  const auto plain = trainer::make_network(channels, trainer::norm_kind::none);
+  const auto other = trainer::make_network(channels, trainer::norm_kind::none);
+  trainer::start(*plain, 1);
+  torch::manual_seed(3);
+  const auto from = plain->tensors(), to = other->tensors();
+  for (const at::Tensor& t : from) {
+    if (t.dim() == 1) t.add_(at::randn_like(t) * 0.3);
+  }
+  for (std::size_t t = 0; t < to.size(); ++t) to[t].copy_(from[t]);
+  trainer::channel_factors factors;
+  for (const std::int64_t n : channels.inner) factors.inner.push_back(at::rand({n, 1, 1}) + 0.5);
+  for (const auto& named : other->named_parameters()) {
+    at::Tensor w = named.value().detach();
+    if (named.key() == "conv2.weight") w *= factors.inner[0];
+    if (named.key() == "conv3.weight") w *= factors.inner[1];
+    if (named.key() == "fc1.weight") w *= factors.inner[2].flatten().repeat_interleave(4);
+    if (named.key() == "fc2.weight") w *= factors.inner[3].flatten();
+  }
+  const at::Tensor x = images(5);
+  DOCTEST_CHECK(at::allclose(plain->forward(x, {trainer::norm_mode::batch, nullptr, 1, &factors}),
+                             other->forward(x, {}), 1e-4, 1e-4));
+  // The scaler of hidden layers, without biases, is one number.
+  for (const at::Tensor& t : from) {
+    if (t.dim() == 1) t.zero_();
+  }
+  DOCTEST_CHECK(at::allclose(plain->forward(x, {trainer::norm_mode::batch, nullptr, 2}),
+                             16 * plain->forward(x, {}), 1e-4, 1e-4));
 }
 
 DOCTEST_TEST_CASE("a client's network computes what the masked whole network computes") {
@@ -281,6 +384,37 @@ DOCTEST_TEST_CASE("a factor of a channel is one of the weights that read it") {
       at::allclose(with_factors, other.forward(x, {norm_mode::given, &theirs, 1}), 1e-4, 1e-4));
   DOCTEST_CHECK(!at::allclose(with_factors, whole.module.forward(x, {norm_mode::given, &ours, 1}),
                               1e-2, 1e-2));
+}
+
+DOCTEST_TEST_CASE("SGD on all parameters at once has the bits of LibTorch's") {
+  torch::manual_seed(4);
+  for (const double momentum : {0.0, 0.9}) {
+    for (const double decay : {0.0, 5e-4}) {
+      pre_resnet ours(trainer::full_size()), theirs(trainer::full_size());
+      trainer::start(ours, 1);
+      trainer::start(theirs, 1);
+      const auto before = ours.tensors();
+      trainer::flat_sgd flat(ours, {0.05, momentum, decay});
+      torch::optim::SGD plain(
+          theirs.parameters(),
+          torch::optim::SGDOptions(0.05).momentum(momentum).weight_decay(decay));
+      for (int step = 0; step < 3; ++step) {
+        const at::Tensor x = images(7);
+        flat.zero_gradients();
+        for (const at::Tensor& gradient : theirs.gradients()) gradient.zero_();
+        ours.forward(x, {}).square().sum().backward();
+        theirs.forward(x, {}).square().sum().backward();
+        flat.step();
+        plain.step();
+      }
+      const auto a = ours.tensors(), b = theirs.tensors();
+      for (std::size_t t = 0; t < a.size(); ++t) {
+        DOCTEST_CHECK(a[t].equal(b[t]));
+        DOCTEST_CHECK(!a[t].equal(before[t]));
+        DOCTEST_CHECK(a[t].is_contiguous());
+      }
+    }
+  }
 }
 
 DOCTEST_TEST_CASE("first values have the variance that is asked for") {

@@ -74,7 +74,13 @@ const std::vector<const char*> all_options = {"--method",
                                               "class",
                                               "--samples",
                                               "33",
+                                              "--model",
+                                              "small",
+                                              "--width",
+                                              "3",
                                               "--norm",
+                                              "none",
+                                              "--scaler",
                                               "none",
                                               "--rounds",
                                               "7",
@@ -183,6 +189,9 @@ TEST_CASE("the defaults are the protocol of the paper") {
   CHECK(o.decay_at == std::vector<double>{0.5, 0.75});
   CHECK(o.widths.empty());
   CHECK(o.norm == trainer::norm_kind::batch);
+  CHECK(o.model == trainer::model_kind::small);
+  CHECK(o.width == 1);
+  CHECK(o.scaler);
   CHECK(o.drop_by == trainer::thresholds::batch);
   CHECK(o.cohort.cohort_rounds == 1);
   CHECK(o.member_by == subfed::ensemble_members::assignment::per_round);
@@ -213,6 +222,8 @@ TEST_CASE("each option reaches its place") {
   CHECK(o.cohort.cohort_rounds == 2);
   CHECK(o.split_by_class);
   CHECK(o.norm == trainer::norm_kind::none);
+  CHECK(o.width == 3);
+  CHECK_FALSE(o.scaler);
   CHECK(o.untied_skips);
   CHECK(o.member_by == subfed::ensemble_members::assignment::per_client);
   CHECK(o.decay_at == std::vector<double>{0.1, 0.30000000000000004});
@@ -260,6 +271,10 @@ TEST_CASE("words stand for what they say") {
   CHECK(parsed({"--member-by", "number"}).member_by ==
         subfed::ensemble_members::assignment::by_number);
   CHECK_FALSE(parsed({"--dirichlet", "1", "--dirichlet-split", "client"}).split_by_class);
+  CHECK(parsed({"--model", "small"}).model == trainer::model_kind::small);
+  CHECK(parsed({"--model", "pre-resnet18"}).model == trainer::model_kind::pre_resnet18);
+  CHECK(parsed({"--model", "lenet"}).model == trainer::model_kind::lenet);
+  CHECK(parsed({"--scaler", "width"}).scaler);
   CHECK(parsed({"--norm", "batch"}).norm == trainer::norm_kind::batch);
   CHECK(parsed({"--overwrite"}).overwrite);
   CHECK(parsed({"--absent-logits", "zero"}).absent == trainer::absent_classes::zero);
@@ -390,6 +405,7 @@ TEST_CASE("each number has its range") {
        {"1", "10000000"},
        {"0", "10000001", "9223372036854775808", "-99999999999999999999"}},
       {"--local-epochs", {"1"}, {"0"}},
+      {"--width", {"1", "64"}, {"0", "65", "1.5"}},
       {"--batch", {"1"}, {"0"}},
       {"--lr", {"1e-9"}, {"0", "-1", "nan", "inf"}},
       {"--decay-at", {"0", "1", ""}, {"-0.1", "1.1", "nan"}},
@@ -479,6 +495,7 @@ TEST_CASE("an option that would have no effect is refused, with the reason") {
                                       {"--flops-ratio", "0.25"},
                                       {"--thresholds", "round"},
                                       {"--widths", "1"},
+                                      {"--scaler", "none"},
                                       {"--server-scale", "2"}}) {
     CHECK(without({"--method", "fedavg", option, value}).ends_with("--method is fedavg."));
   }
@@ -492,6 +509,9 @@ TEST_CASE("an option that would have no effect is refused, with the reason") {
   CHECK(without({"--server-momentum", "0.5"}) == "it needs --server-optimizer sgd, adam or yogi.");
   CHECK(without({"--server-optimizer", "adagrad", "--server-momentum", "0.5"}) ==
         "it needs --server-optimizer sgd, adam or yogi.");
+  CHECK(without({"--model", "lenet", "--norm", "batch"}) == "it needs --model small.");
+  CHECK(refused({"--model", "pre-resnet18", "--untied-skips"}) ==
+        "--untied-skips would have no effect: it needs --model small.");
   CHECK(without({"--sums-bound", "8"}) == "it needs --sums fixed-point.");
   CHECK(without({"--lie", "scaled"}) == "it needs --liars.");
   CHECK(without({"--lie-factor", "2"}) == "it needs --liars.");
@@ -588,8 +608,8 @@ TEST_CASE("an identity tells runs with other results apart, and no others") {
       {"--lr", "0.050"},     {"--clients", "100"}, {"--capacity-mix", "uniform"}};
   for (const auto& line : same) CHECK(parsed(line).identity == identity);
   const std::vector<const char*> others[] = {
-      {"--norm", "none"}, {"--device", "cuda"},     {"--seed", "2"},
-      {"--lr", "0.051"},  {"--dirichlet", "1"},     {"--overlap", "1"},
+      {"--norm", "none"}, {"--model", "lenet"},     {"--width", "2"},     {"--device", "cuda"},
+      {"--seed", "2"},    {"--lr", "0.051"},        {"--dirichlet", "1"}, {"--overlap", "1"},
       {"--distillation"}, {"--cohort-rounds", "2"}, {"--rounds", "5"}};
   for (const auto& line : others) CHECK(parsed(line).identity != identity);
   CHECK(parsed({"--capacity-mix", "1, 1/2"}).identity ==

@@ -318,18 +318,19 @@ TEST_CASE("every method makes a line of the table, and config.json makes the run
 
 TEST_CASE("several seeds are the runs of each alone, and continue where they were killed") {
   const workplace place;
-  const words settings = split("--method fedrolex,feddrop --rounds 4 --eval-every 2", ' ');
+  const words settings = split("--method fedrolex,feddrop --eval-every 2", ' ');
   const auto to = [&](const std::string& out) { return words{"--out", place.at(out).string()}; };
-  REQUIRE(place.run(settings + to("alone") + words{"--seed", "7"}) == 0);
+  const words four = {"--rounds", "4"};
+  REQUIRE(place.run(settings + four + to("alone") + words{"--seed", "7"}) == 0);
   const words several = settings + to("all") + words{"--seeds", "3,7", "--checkpoint-every", "1"};
   const path last = checkpoint_in(place.at("all") / "seed-7", "fedrolex");
   {
-    child_program program = place.start(several);
+    child_program program = place.start(several + four);
     while (rounds_in(last) < 1 && !program.has_ended()) usleep(200);
     program.kill();
   }
   check_refused(place, several, "holds an earlier run");
-  REQUIRE(place.run(several + words{"--resume"}) == 0);
+  REQUIRE(place.run(several + four + words{"--resume"}) == 0);
   CHECK(results_in(place.at("all") / "seed-7") == results_in(place.at("alone")));
   CHECK(results_in(place.at("all") / "seed-3") != results_in(place.at("alone")));
   const words summary = split(text_of(place.at("all") / "summary.csv"), '\n');
