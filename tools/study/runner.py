@@ -120,7 +120,7 @@ class Runner:
     def run(self, places, stream=sys.stderr):
         """The names of the runs that have failed."""
         line, waiting, running, failed, done = _Line(stream), list(places), [], [], 0
-        total = len(waiting)
+        total, shown = len(waiting), 0.0
 
         def stop(*_):
             self.stopped = True
@@ -143,10 +143,14 @@ class Runner:
                     row = self.results.of(process.place)
                     line.keep(f"{process.place.name}: {row.accuracy:.2f} %, {row.seconds:.0f} s; "
                               f"{done} of {total} runs, {self.left(waiting, running)}")
-                names = ", ".join(r.place.name for r in running)
-                line.show(f"{done} of {total} runs, {self.left(waiting, running)}; now {names}")
+                if line.live and time.monotonic() >= shown + 1:
+                    shown = time.monotonic()
+                    names = ", ".join(r.place.name for r in running)
+                    line.show(f"{done} of {total} runs, {self.left(waiting, running)}; now {names}")
+                # Longer pauses for longer runs: they take no time from the trainers.
                 if running and not self.stopped:
-                    time.sleep(0.1)
+                    youngest = time.monotonic() - max(r.began for r in running)
+                    time.sleep(min(0.5, max(0.02, 0.05 * youngest)))
             for process in running:
                 process.process.terminate()
             for process in running:
