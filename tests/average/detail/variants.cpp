@@ -189,65 +189,76 @@ TEST_CASE_TEMPLATE("means of masked rows have the bits of the plain loop", T, fl
   using traits = subfed::scalar_traits<T>;
   support::with_all_instructions([] {
     if (!subfed::detail::in_lanes<T>()) return;
-    v::for_each_case(
-        [](v::numbers& random, std::int64_t size, std::size_t count, v::content what, bool ones) {
-          const auto n = static_cast<std::size_t>(size);
-          const auto blocks = (n + 15) / 16;
-          // What each holder has, with density 1, 1/2, 1/4, ..
-          std::vector<std::vector<T>> data(count);
-          std::vector<std::vector<std::uint16_t>> masks(count);
-          std::vector<std::vector<std::int32_t>> starts(count);
-          std::vector<double> sums(n, -0.0), weights(n, 0.0);
-          std::vector<int> holders(n, 0);
-          for (std::size_t h = 0; h < count; ++h) {
-            const double weight = ones ? 1 : static_cast<double>(h + 1) / 3;
-            masks[h].assign(blocks, 0);
-            for (std::size_t i = 0; i < n; ++i) {
-              if (i % 16 == 0) starts[h].push_back(static_cast<std::int32_t>(data[h].size()));
-              if (random.below(std::uint64_t{1} << (h % 4)) != 0) continue;
-              masks[h][i / 16] = static_cast<std::uint16_t>(masks[h][i / 16] | 1u << (i % 16));
-              data[h].push_back(v::element<T>(random, what));
-              volatile double product = weight * traits::load(data[h].back());
-              volatile double sum = sums[i] + product;
-              sums[i] = sum;
-              weights[i] += weight;
-              ++holders[i];
-            }
-          }
-          std::vector<subfed::detail::masked_holder<T>> rows;
-          std::size_t full = 0;
-          for (std::size_t h = 0; h < count; ++h) {
-            rows.push_back({data[h].data(), masks[h].data(), starts[h].data(),
-                            static_cast<std::int64_t>(data[h].size()),
-                            ones ? 1 : static_cast<double>(h + 1) / 3, data[h].size() == n});
-            full += rows.back().has_all ? 1 : 0;
-          }
-          double reciprocals[16] = {1};
-          for (int k = 1; k < 16; ++k) reciprocals[k] = 1.0 / k;
-          std::vector<T> out, before;
-          for (std::size_t i = 0; i <= n; ++i) {
-            before.push_back(v::element<T>(random, v::content::any_bits));
-          }
-          out = before;
-          const bool looked_up = count < 16 && random.below(2) == 0;
-          const std::int64_t held = subfed::detail::masked_mean(
-              subfed::detail::masked_row<T>{rows.data(), rows.size(), full, ones,
-                                            looked_up ? reciprocals : nullptr, out.data(), size});
-          bool all = true;
-          std::int64_t expected_held = 0;
-          for (std::size_t i = 0; i < n; ++i) {
-            if (holders[i] == 0) {
-              all = all && std::memcmp(&out[i], &before[i], sizeof(T)) == 0;
-              continue;
-            }
-            ++expected_held;
-            volatile double mean = sums[i] / weights[i];
-            all = all && v::same(out[i], traits::store(mean));
-          }
-          CHECK(all);
-          CHECK(held == expected_held);
-          CHECK(std::memcmp(&out[n], &before[n], sizeof(T)) == 0);
-        });
+    const auto one_case = [](v::numbers& random, std::int64_t size, std::size_t count,
+                             v::content what, bool ones) {
+      const auto n = static_cast<std::size_t>(size);
+      const auto blocks = (n + 15) / 16;
+      // What each holder has, with density 1, 1/2, 1/4, ..
+      std::vector<std::vector<T>> data(count);
+      std::vector<std::vector<std::uint16_t>> masks(count);
+      std::vector<std::vector<std::int32_t>> starts(count);
+      std::vector<double> sums(n, -0.0), weights(n, 0.0);
+      std::vector<int> holders(n, 0);
+      for (std::size_t h = 0; h < count; ++h) {
+        const double weight = ones ? 1 : static_cast<double>(h + 1) / 3;
+        masks[h].assign(blocks, 0);
+        for (std::size_t i = 0; i < n; ++i) {
+          if (i % 16 == 0) starts[h].push_back(static_cast<std::int32_t>(data[h].size()));
+          if (random.below(std::uint64_t{1} << (h % 4)) != 0) continue;
+          masks[h][i / 16] = static_cast<std::uint16_t>(masks[h][i / 16] | 1u << (i % 16));
+          data[h].push_back(v::element<T>(random, what));
+          volatile double product = weight * traits::load(data[h].back());
+          volatile double sum = sums[i] + product;
+          sums[i] = sum;
+          weights[i] += weight;
+          ++holders[i];
+        }
+      }
+      std::vector<subfed::detail::masked_holder<T>> rows;
+      std::size_t full = 0;
+      for (std::size_t h = 0; h < count; ++h) {
+        rows.push_back({data[h].data(), masks[h].data(), starts[h].data(),
+                        static_cast<std::int64_t>(data[h].size()),
+                        ones ? 1 : static_cast<double>(h + 1) / 3, data[h].size() == n});
+        full += rows.back().has_all ? 1 : 0;
+      }
+      double reciprocals[16] = {1};
+      for (int k = 1; k < 16; ++k) reciprocals[k] = 1.0 / k;
+      std::vector<T> out, before;
+      for (std::size_t i = 0; i <= n; ++i) {
+        before.push_back(v::element<T>(random, v::content::any_bits));
+      }
+      out = before;
+      const bool looked_up = count < 16 && random.below(2) == 0;
+      const std::int64_t held = subfed::detail::masked_mean(
+          subfed::detail::masked_row<T>{rows.data(), rows.size(), full, ones,
+                                        looked_up ? reciprocals : nullptr, out.data(), size});
+      bool all = true;
+      std::int64_t expected_held = 0;
+      for (std::size_t i = 0; i < n; ++i) {
+        if (holders[i] == 0) {
+          all = all && std::memcmp(&out[i], &before[i], sizeof(T)) == 0;
+          continue;
+        }
+        ++expected_held;
+        volatile double mean = sums[i] / weights[i];
+        all = all && v::same(out[i], traits::store(mean));
+      }
+      CHECK(all);
+      CHECK(held == expected_held);
+      CHECK(std::memcmp(&out[n], &before[n], sizeof(T)) == 0);
+    };
+    v::for_each_case(one_case);
+    v::numbers random{8};
+    for (const std::int64_t size : {9, 256, 300, 521}) {
+      for (const std::size_t count : {64u, 65u, 150u}) {  // more than are added at a time
+        CAPTURE(size);
+        CAPTURE(count);
+        for (const v::content what : {v::content::ordinary, v::content::any_bits}) {
+          for (const bool ones : {false, true}) one_case(random, size, count, what, ones);
+        }
+      }
+    }
   });
 }
 
