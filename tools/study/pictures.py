@@ -121,7 +121,7 @@ def _order(description, results):
         plots.append(f"$c{k} using 1:2:3 with xerrorbars pointtype 0 linewidth 2.5 linecolor rgb "
                      f"'{colour}' notitle")
     tics = ", ".join(f'"{t}" {i}' for i, t in enumerate(titles))
-    return (script + f"set errorbars 0\nset xtics ({tics})\nset xrange [-0.5:{len(titles) - 0.5}]\n"
+    return (script + f"set errorbars 0\nset bmargin 4\nset xtics ({tics})\nset xrange [-0.5:{len(titles) - 0.5}]\n"
             "set ylabel 'accuracy, %'\nset key outside right top\nplot " + ", \\\n ".join(plots) +
             "\n")
 
