@@ -51,11 +51,15 @@ def _head(width, height, title):
     return (f"set terminal svg size {width},{height} font 'Helvetica,14' background '#ffffff'\n"
             f"set border 3 linecolor rgb '#666666'\nset tics nomirror out\n"
             f"set grid ytics linecolor rgb '#dddddd'\nset key noenhanced\n" +
-            (f"set title '{title}' noenhanced\n" if title else ""))
+            (f"set title {_quoted(title)} noenhanced\n" if title else ""))
 
 
 def _block(name, lines):
     return f"${name} << END\n" + "".join(line + "\n" for line in lines) + "END\n"
+
+
+def _quoted(text):
+    return "'" + text.replace("'", "''") + "'"
 
 
 def _name(method):
@@ -88,7 +92,7 @@ def _bars(e, cells, title, label, height=420):
                          "notitle")
     tics = ", ".join(f'"{s.title}" {i}' for i, s in enumerate(e.settings))
     return (script + f"set xtics ({tics}) noenhanced\nset xrange [-0.5:{len(e.settings) - 0.5}]\n"
-            + (f"set xlabel '{label}' noenhanced\n" if label else "") +
+            + (f"set xlabel {_quoted(label)} noenhanced\n" if label else "") +
             "set ylabel 'accuracy, %'\nset key outside right top\nplot " +
             ", \\\n ".join(plots) + "\n")
 
@@ -117,7 +121,7 @@ def _order(description, results):
         plots.append(f"$c{k} using 1:2:3 with xerrorbars pointtype 0 linewidth 2.5 linecolor rgb "
                      f"'{colour}' notitle")
     tics = ", ".join(f'"{t}" {i}' for i, t in enumerate(titles))
-    return (script + f"set errorbars 0\nset xtics ({tics})\nset xrange [-0.5:{len(titles) - 0.5}]\n"
+    return (script + f"set errorbars 0\nset bmargin 4\nset xtics ({tics})\nset xrange [-0.5:{len(titles) - 0.5}]\n"
             "set ylabel 'accuracy, %'\nset key outside right top\nplot " + ", \\\n ".join(plots) +
             "\n")
 

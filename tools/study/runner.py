@@ -102,7 +102,8 @@ class Runner:
     def _finish(self, done, status):
         """Why a run has failed; empty where it has not."""
         if status != 0:
-            return f"{done.last_line()} (status {status}, {done.log})"
+            return (f"{done.last_line()} (status {status}, {done.log}; without the folder "
+                    f"{done.folder.name} beside it the run starts over)")
         try:
             cells, curve = read_run(done.folder, done.place.run)
         except (OSError, Refusal, KeyError, ValueError, StopIteration) as error:
