@@ -220,7 +220,7 @@ TEST_CASE_TEMPLATE("means of masked rows have the bits of the plain loop", T, fl
         rows.push_back({data[h].data(), masks[h].data(), starts[h].data(),
                         static_cast<std::int64_t>(data[h].size()),
                         ones ? 1 : static_cast<double>(h + 1) / 3, data[h].size() == n});
-        full += rows.back().has_all ? 1 : 0;
+        full += rows.back().has_all ? 1u : 0u;
       }
       double reciprocals[16] = {1};
       for (int k = 1; k < 16; ++k) reciprocals[k] = 1.0 / k;
