@@ -81,7 +81,7 @@ class mask_row : protected segment_row<T, From> {
       const auto& p = layout_.participants()[h.participant];
       const element_masks& own = layout_.masks()[inner().shape_of[h.participant]];
       const bool has_all = own.size == inner().extent * inner().unit;
-      full_ += has_all ? 1 : 0;
+      full_ += has_all ? 1u : 0u;
       data_.push_back({p.data, own.size, layout_.dense_size(h.participant)});
       masked_.push_back({p.data, own.masks.data() + first / 16, own.starts.data() + first / 16,
                          own.size, p.weight, has_all});
