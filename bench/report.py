@@ -99,11 +99,13 @@ def table(heads, rows):
 
 def machine(measured):
     m = measured["machine"]
+    compiler = m["compiler"]  # Clang names itself, GCC does not
+    compiler = f"GCC {compiler}" if compiler[:1].isdigit() else compiler
     memcpy = ", ".join(f"{value} GB/s with {key.split(', ')[1]}" for key, value in m.items()
                        if key.startswith("memcpy"))
-    return (f"{m['processor']}, {m['cores']} cores, instructions in use: {m['instructions']}; GCC or "
-            f"Clang {m['compiler']}, `{m['flags']}`; {m['date']}. memcpy moves, read and written, "
-            f"{memcpy}. Peers that were not there: {m['missing peers']}.\n")
+    return (f"{m['processor']}, {m['cores']} cores, instructions in use: {m['instructions']}; "
+            f"{compiler}, `{m['flags']}`; {m['date']}. memcpy moves, read and written, {memcpy}. Peers "
+            f"that were not there: {m['missing peers']}.\n")
 
 
 def whole(measured):
