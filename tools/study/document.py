@@ -8,6 +8,7 @@ Marks of the template, each between two @:
   costs E            bytes and multiply-adds of its runs
   picture P TITLE    a picture of pictures.py
   mean E/S/M         the mean of a cell, and so on: deviation, count, local
+  capacity E/S/M/C   the mean of the model of the capacity C
   diff E/S/M~N       M minus N in the setting S, with its standard error
   across E/S~T/M     the setting S minus the setting T for the method M
   row E/S/M/N        the accuracy of the run of seed N
@@ -161,9 +162,18 @@ class Document:
         if not rows:
             return "No run of this experiment has reported it yet."
         known = sorted({c for r in rows for c in r[2]}, key=float, reverse=True)
-        return _rows(["", "", *known],
-                     [[title, m, *(number(mean(found[c])) if c in found else "" for c in known)]
-                      for title, m, found in rows])
+        return _rows(["", "", *known, "n"],
+                     [[title, m, *(number(mean(found[c])) if c in found else "" for c in known),
+                       str(max(map(len, found.values())))] for title, m, found in rows])
+
+    def capacity(self, path):
+        """Mean accuracy of the model of a capacity."""
+        path, _, wanted = path.rpartition("/")
+        e, s, m = self._at(path)
+        found = [row.capacities[wanted] for seed in s.seeds
+                 if (row := self.results.rows.get(e.run(s, m, seed).key)) and
+                 wanted in row.capacities]
+        return number(mean(found)) if found else "(not run yet)"
 
     def costs(self, name):
         e = self.description.experiment(name)
@@ -252,7 +262,8 @@ class Document:
 
     def _seconds_of_unit(self):
         known = self.description.owners()
-        rows = [(r.seconds, known[k].run.units) for k, r in self.results.rows.items() if k in known]
+        rows = [(r.seconds, known[k].run.units) for k, r in self.results.rows.items()
+                if k in known and r.seconds is not None]
         return sum(s for s, _ in rows) / sum(u for _, u in rows) if rows else None
 
     def progress(self):
@@ -269,7 +280,7 @@ class Document:
         return _rows(["name", "experiment", "repeats", "runs done", "processor hours left"], rows)
 
     def hours(self):
-        return number(sum(r.seconds for r in self.results.rows.values()) / 3600)
+        return number(sum(r.seconds or 0 for r in self.results.rows.values()) / 3600)
 
     def runs(self):
         return str(len(self.results.rows))
@@ -277,7 +288,7 @@ class Document:
     def minute(self):
         """Processor seconds of a run of the base."""
         found = [r.seconds for k, r in self.results.rows.items()
-                 if self.results.file_of[k] == "order"]
+                 if self.results.file_of[k] == "order" and r.seconds is not None]
         return number(mean(found), 0) if found else "(not run yet)"
 
     def missing(self):
@@ -323,7 +334,8 @@ class Document:
                  "minute": self.minute, "missing": self.missing, "evenness": self.evenness}
         taking = {"table": self.table, "tests": self.tests, "capacities": self.capacities,
                   "costs": self.costs, "picture": self.picture, "diff": self.diff,
-                  "across": self.across, "command": self.command, "row": self.row, "locals": self.local,
+                  "across": self.across, "command": self.command, "row": self.row,
+                  "capacity": self.capacity, "locals": self.local,
                   **{kind: (lambda path, kind=kind: self.figure(kind, path))
                      for kind in ("mean", "deviation", "count", "local")}}
 

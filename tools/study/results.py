@@ -49,7 +49,8 @@ class Row:
 
     @property
     def seconds(self):
-        return float(self.cells["seconds"])
+        """Of a processor; None where nobody has measured them."""
+        return float(self.cells["seconds"]) if self.cells["seconds"] else None
 
     @property
     def capacities(self):

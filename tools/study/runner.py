@@ -79,7 +79,7 @@ class Runner:
         if self.trained:
             return self.spent / self.trained
         rows = [(r.seconds, self.owners[k].run.units) for k, r in self.results.rows.items()
-                if k in self.owners]
+                if k in self.owners and r.seconds is not None]
         units = sum(u for _, u in rows)
         return sum(s for s, _ in rows) / self.threads / units if units else None
 
