@@ -13,8 +13,10 @@ Marks of the template, each between two @:
   across E/S~T/M     the setting S minus the setting T for the method M
   row E/S/M/N        the accuracy of the run of seed N
   command E/S/M/N    how to repeat it
+  independent        the three schemes beside what independent.py has given
   progress, hours, runs, minute, missing, evenness, locals E
 """
+import csv
 import re
 from pathlib import Path
 
@@ -323,6 +325,25 @@ class Document:
         return (f"{len(points)} runs of rolling, static and random sets:\n\n" +
                 _rows(["runs", "correlation of unevenness and accuracy"], rows))
 
+    def independent(self):
+        """The cells of `order`, and those of independent.csv, which has other random numbers."""
+        theirs = {}
+        with open(Path(__file__).with_name("independent.csv"), encoding="utf-8", newline="") as file:
+            for r in csv.DictReader(file):
+                theirs.setdefault((r["labels"], r["scheme"]), []).append(float(r["accuracy"]))
+        order = next((e for e in self.description.experiments if e.name == "order"), None)
+        if order is None:
+            raise Refusal("There is no experiment `order` to compare independent.csv with.")
+        rows = []
+        for (labels, scheme), values in sorted(theirs.items()):
+            setting = next(s for s in order.settings if s.name == f"L{labels}")
+            method = next(m for m, n in _NAMES.items() if n == scheme)
+            spread = deviation(values)
+            rows.append([f"{labels} labels, {scheme}", self.cell(order, setting, method),
+                         number(mean(values)) + (f" ({number(spread)})" if spread is not None else "")
+                         + f", n {len(values)}"])
+        return _rows(["", "trainer", "independent program"], rows)
+
     def picture(self, words):
         name, _, title = words.partition(" ")
         if not pictures.script(name, self.description, self.results):
@@ -331,7 +352,8 @@ class Document:
 
     def filled(self, template):
         plain = {"progress": self.progress, "hours": self.hours, "runs": self.runs,
-                 "minute": self.minute, "missing": self.missing, "evenness": self.evenness}
+                 "minute": self.minute, "missing": self.missing, "evenness": self.evenness,
+                 "independent": self.independent}
         taking = {"table": self.table, "tests": self.tests, "capacities": self.capacities,
                   "costs": self.costs, "picture": self.picture, "diff": self.diff,
                   "across": self.across, "command": self.command, "row": self.row,
