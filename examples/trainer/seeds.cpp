@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "report.hpp"
@@ -13,6 +12,7 @@
 namespace trainer {
 namespace {
 
+using common::spread_of;
 using runs_of_seeds = std::span<const std::vector<method_result>>;
 
 /// f of each seed's result of method number m.
@@ -69,16 +69,6 @@ std::string percent(const spread& s, double in_parentheses) {
 }
 
 }  // namespace
-
-spread spread_of(std::span<const double> values) {
-  const auto count = static_cast<double>(values.size());
-  double sum = 0, squares = 0;
-  for (const double v : values) sum += v;
-  const double mean = sum / count;
-  for (const double v : values) squares += (v - mean) * (v - mean);
-  return {mean, values.size() < 2 ? std::numeric_limits<double>::quiet_NaN()
-                                  : std::sqrt(squares / (count - 1))};
-}
 
 std::vector<seeds_summary> summarise(runs_of_seeds by_seed) {
   std::vector<seeds_summary> out;

@@ -8,17 +8,13 @@
 #include <string>
 #include <vector>
 
+#include <common/spread.hpp>
+
 #include "result.hpp"
 
 namespace trainer {
 
-/// Of some numbers: their mean, and the standard deviation of the distribution that they come from,
-/// NaN where there is one number.
-struct spread {
-  double mean = 0;
-  double deviation = 0;
-};
-spread spread_of(std::span<const double> values);
+using common::spread;
 
 /// One method over all seeds. Accuracies are shares of 1.
 struct seeds_summary {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <common/spread.hpp>
 #include <functional>
 
 namespace coverage_tool {
@@ -61,13 +62,11 @@ std::string times_text(std::int64_t times) {
 estimate estimate_of(std::span<const double> values) {
   estimate out;
   if (values.empty()) return out;
-  const auto n = static_cast<double>(values.size());
-  for (const double x : values) out.mean += x / n;
-  double squares = 0;
-  for (const double x : values) squares += (x - out.mean) * (x - out.mean);
+  const common::spread found = common::spread_of(values);
+  out.mean = found.mean;
   // Below the rounding of the mean itself the values are the same.
-  if (values.size() > 1 && std::sqrt(squares / n) > 1e-12 * std::fabs(out.mean)) {
-    out.error = std::sqrt(squares / (n - 1) / n);
+  if (values.size() > 1 && found.deviation > 1e-12 * std::fabs(found.mean)) {
+    out.error = found.deviation / std::sqrt(static_cast<double>(values.size()));
   }
   return out;
 }

@@ -11,6 +11,7 @@ Marks of the template, each between two @:
   capacity E/S/M/C   the mean of the model of the capacity C
   diff E/S/M~N       M minus N in the setting S, with its standard error
   across E/S~T/M     the setting S minus the setting T for the method M
+  paper E/S/M~N      what the papers have for M minus N
   row E/S/M/N        the accuracy of the run of seed N
   command E/S/M/N    how to repeat it
   independent        the three schemes beside what independent.py has given
@@ -55,6 +56,11 @@ class Document:
 
     def values(self, experiment, setting, method, measure="accuracy"):
         return self.results.by_seed(experiment, setting, method, measure)
+
+    def _rows_of(self, e, s, m):
+        """The results of all seeds that are done."""
+        found = [self.results.rows.get(e.run(s, m, seed).key) for seed in s.seeds]
+        return [row for row in found if row]
 
     def cell(self, experiment, setting, method, measure="accuracy"):
         if method not in setting.methods:
@@ -155,9 +161,8 @@ class Document:
         for s in e.settings:
             for m in s.methods:
                 found = {}
-                for seed in s.seeds:
-                    row = self.results.rows.get(e.run(s, m, seed).key)
-                    for capacity, accuracy in (row.capacities if row else {}).items():
+                for row in self._rows_of(e, s, m):
+                    for capacity, accuracy in row.capacities.items():
                         found.setdefault(capacity, []).append(accuracy)
                 if found:
                     rows.append((s.title, name_of(m), found))
@@ -172,9 +177,8 @@ class Document:
         """Mean accuracy of the model of a capacity."""
         path, _, wanted = path.rpartition("/")
         e, s, m = self._at(path)
-        found = [row.capacities[wanted] for seed in s.seeds
-                 if (row := self.results.rows.get(e.run(s, m, seed).key)) and
-                 wanted in row.capacities]
+        found = [row.capacities[wanted] for row in self._rows_of(e, s, m)
+                 if wanted in row.capacities]
         return number(mean(found)) if found else "(not run yet)"
 
     def costs(self, name):
@@ -184,9 +188,7 @@ class Document:
         rows = []
         for s in e.settings:
             for m in s.methods:
-                found = [r for seed in s.seeds
-                         if (r := self.results.rows.get(e.run(s, m, seed).key))]
-                if found:
+                if found := self._rows_of(e, s, m):
                     rows.append([s.title, name_of(m),
                                  number(mean([float(r.cells["bytes_round"]) for r in found]) / 1e6, 3),
                                  number(mean([float(r.cells["flops_image"]) for r in found]) / 1e6, 3),
@@ -236,37 +238,42 @@ class Document:
         a, b = (e.setting(x) for x in settings.split("~"))
         return self._in_words(self.values(e, a, method), self.values(e, b, method))
 
-    def row(self, path):
+    def paper(self, path):
+        """What the papers have for one method minus another."""
+        name, setting, methods = path.split("/")
+        e = self.description.experiment(name)
+        both = [e.paper.get((setting, m)) for m in methods.split("~")]
+        if None in both:
+            raise Refusal(f"The papers have no {path}.")
+        return signed(both[0][0] - both[1][0], 2)
+
+    def _result_of(self, path):
         for place in self.description.places():
             if place.name == path:
-                row = self.results.of(place)
-                return number(row.accuracy, 2) if row else "(not run yet)"
+                return self.results.of(place)
         raise Refusal(f"There is no run {path}.")
 
+    def row(self, path):
+        row = self._result_of(path)
+        return number(row.accuracy, 2) if row else "(not run yet)"
+
     def command(self, path):
-        for place in self.description.places():
-            if place.name == path:
-                row = self.results.of(place)
-                if row is None:
-                    return "    (not run yet)"
-                words, lines = row.cells["command"].split(" --"), []
-                for word in words:
-                    word = word if not lines else "--" + word
-                    if lines and len(lines[-1]) + len(word) < 88:
-                        lines[-1] += " " + word
-                    else:
-                        lines.append(word)
-                return " \\\n".join(("    " if i == 0 else "      ") + line
-                                    for i, line in enumerate(lines))
-        raise Refusal(f"There is no run {path}.")
+        row = self._result_of(path)
+        if row is None:
+            return "    (not run yet)"
+        words, lines = row.cells["command"].split(" --"), []
+        for word in words:
+            word = word if not lines else "--" + word
+            if lines and len(lines[-1]) + len(word) < 88:
+                lines[-1] += " " + word
+            else:
+                lines.append(word)
+        return " \\\n".join(("    " if i == 0 else "      ") + line for i, line in enumerate(lines))
 
     # The whole.
 
     def _seconds_of_unit(self):
-        known = self.description.owners()
-        rows = [(r.seconds, known[k].run.units) for k, r in self.results.rows.items()
-                if k in known and r.seconds is not None]
-        return sum(s for s, _ in rows) / sum(u for _, u in rows) if rows else None
+        return self.results.seconds_of_unit(self.description.owners())
 
     def progress(self):
         rate, rows = self._seconds_of_unit(), []
@@ -356,13 +363,13 @@ class Document:
                  "independent": self.independent}
         taking = {"table": self.table, "tests": self.tests, "capacities": self.capacities,
                   "costs": self.costs, "picture": self.picture, "diff": self.diff,
-                  "across": self.across, "command": self.command, "row": self.row,
+                  "across": self.across, "paper": self.paper, "command": self.command, "row": self.row,
                   "capacity": self.capacity, "locals": self.local,
                   **{kind: (lambda path, kind=kind: self.figure(kind, path))
                      for kind in ("mean", "deviation", "count", "local")}}
 
         def replaced(found):
-            word, _, rest = found[1].partition(" ")
+            word, rest = (found[1].split(maxsplit=1) + ["", ""])[:2]
             if word in plain and not rest:
                 return plain[word]()
             if word in taking and rest:

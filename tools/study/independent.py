@@ -5,12 +5,16 @@ trainer must agree with in the mean over seeds. Written from the papers' equatio
 documented setting (docs/methods.md); other random numbers, so single runs differ.
 
   independent.py --method rolling|static|random [--labels L] [--seeds 1,2,3] [--rounds 192] [--lr 0.05]
-                 [--capacities 1,1/2,1/4,1/8,1/16] [--data FOLDER]
+                 [--capacities 1,1/2,1/4,1/8,1/16] [--data FOLDER] [--csv FILE]
 
-prints the global accuracy of each seed in percent, then mean and standard deviation.
+prints the global accuracy of each seed in percent, then mean and standard deviation. --csv also puts
+them into a file such as independent.csv, in place of those of the same labels, scheme and seed; that
+file has the default setting, each with
+`independent.py --method M --labels L --seeds S --csv tools/study/independent.csv`.
 """
 
 import argparse
+import csv
 import fractions
 import gzip
 import math
@@ -192,6 +196,21 @@ def accuracy(server, samples, train, test):
     return 100 * right / len(test[1])
 
 
+def store(path, rows):
+    """Rows of (labels, scheme, seed, accuracy)."""
+    path = pathlib.Path(path)
+    known = {}
+    if path.exists():
+        with open(path, encoding="utf-8", newline="") as file:
+            known = {tuple(row[:3]): row for row in list(csv.reader(file))[1:]}
+    known |= {tuple(row[:3]): row for row in rows}
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        out = csv.writer(file, lineterminator="\n")
+        out.writerow(["labels", "scheme", "seed", "accuracy"])
+        out.writerows(known[key]
+                      for key in sorted(known, key=lambda k: (int(k[0]), k[1], int(k[2]))))
+
+
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--method", required=True, choices=("rolling", "static", "random"))
@@ -200,14 +219,21 @@ def main():
     parser.add_argument("--rounds", type=int, default=192)
     parser.add_argument("--lr", type=float, default=0.05)
     parser.add_argument("--capacities", default="1,1/2,1/4,1/8,1/16")
+    parser.add_argument("--csv")
     parser.add_argument("--data", default="/usr/share/datasets/fashion-mnist")
     options = parser.parse_args()
+    if not pathlib.Path(options.data, "train-images-idx3-ubyte.gz").exists():
+        print(f"skipped: there is no Fashion-MNIST in {options.data}")
+        sys.exit(77)
     torch.set_num_threads(1)
     train, test = load(options.data, "train"), load(options.data, "t10k")
     seen = []
     for seed in options.seeds.split(","):
         seen.append(run(options, int(seed), train, test))
         print(f"seed {seed}: {seen[-1]:.2f}", flush=True)
+    if options.csv:
+        store(options.csv, [[str(options.labels), options.method, seed, f"{accuracy:.2f}"]
+                            for seed, accuracy in zip(options.seeds.split(","), seen)])
     spread = statistics.stdev(seen) if len(seen) > 1 else 0
     print(f"{options.method}, {options.labels} labels, {len(seen)} seeds: "
           f"{statistics.mean(seen):.2f} ({spread:.2f})")

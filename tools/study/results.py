@@ -102,6 +102,12 @@ class Results:
                 out[seed] = value
         return out
 
+    def seconds_of_unit(self, owners):
+        """Processor seconds for a unit of work, over all runs whose time was measured."""
+        timed = [(r.seconds, owners[k].run.units) for k, r in self.rows.items()
+                 if k in owners and r.seconds is not None]
+        return sum(s for s, _ in timed) / sum(u for _, u in timed) if timed else None
+
     def add(self, place, cells, curve):
         """A finished run, into the file of `place`'s experiment."""
         cells = {"hash": place.run.key, "setting": place.setting.name, "method": place.run.method,

@@ -78,10 +78,8 @@ class Runner:
         """Seconds for a unit, as measured now, else as the results have it."""
         if self.trained:
             return self.spent / self.trained
-        rows = [(r.seconds, self.owners[k].run.units) for k, r in self.results.rows.items()
-                if k in self.owners and r.seconds is not None]
-        units = sum(u for _, u in rows)
-        return sum(s for s, _ in rows) / self.threads / units if units else None
+        known = self.results.seconds_of_unit(self.owners)
+        return None if known is None else known / self.threads
 
     def left(self, waiting, running):
         """Time left as text."""

@@ -1,19 +1,15 @@
 # SPDX-License-Identifier: MIT
 """Means, how far they spread, and differences of pairs."""
 import math
+import statistics
 from dataclasses import dataclass
 
-
-def mean(values):
-    return math.fsum(values) / len(values)
+mean = statistics.fmean
 
 
 def deviation(values):
     """Standard deviation of a sample (divided by n - 1); None for fewer than two values."""
-    if len(values) < 2:
-        return None
-    centre = mean(values)
-    return math.sqrt(math.fsum((v - centre) ** 2 for v in values) / (len(values) - 1))
+    return statistics.stdev(values) if len(values) > 1 else None
 
 
 def gini(counts):
@@ -64,9 +60,7 @@ def paired(first, second):
 
 def correlation(x, y):
     """Pearson's; None where one of the two does not vary."""
-    mx, my = mean(x), mean(y)
-    sx = math.fsum((v - mx) ** 2 for v in x)
-    sy = math.fsum((v - my) ** 2 for v in y)
-    if sx == 0 or sy == 0:
+    try:
+        return statistics.correlation(x, y)
+    except statistics.StatisticsError:
         return None
-    return math.fsum((a - mx) * (b - my) for a, b in zip(x, y)) / math.sqrt(sx * sy)

@@ -11,7 +11,8 @@
 class temporary_folder {
  public:
   temporary_folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "subfed-XXXXXX").string();
+    const std::string replaced(6, 'X');  // by mkdtemp
+    std::string name = (std::filesystem::temp_directory_path() / ("subfed-" + replaced)).string();
     if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
     path_ = name;
   }

@@ -3,21 +3,15 @@
 
 #include <doctest/doctest.h>
 
-#include <fstream>
-#include <iterator>
 #include <set>
 #include <string>
 #include <vector>
 
+#include <common/files.hpp>
 #include <common/tests/message_of.hpp>
 #include <common/tests/temporary_folder.hpp>
 
 namespace {
-
-std::string text_of(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
 
 trainer::method_result example() {
   trainer::method_result out;
@@ -95,7 +89,7 @@ TEST_CASE("costs.csv has them in whole units") {
   const temporary_folder folder;
   trainer::write_costs(std::vector<trainer::method_result>{example()}, folder.path());
   CHECK(
-      text_of(folder.path() / "costs.csv") ==
+      common::read_file(folder.path() / "costs.csv") ==
       "method,server_parameters,client_parameters,client_bytes,bytes_per_round,client_flops,rounds,"
       "seconds_cutting,seconds_averaging,seconds_training,seconds_evaluating\n"
       "heterofl,1000,250.0,8000.0,80000.0,1500000.0,16,0.040000,0.080000,3.250000,1.000000\n");
@@ -110,7 +104,7 @@ TEST_CASE(
     results[m].is_bound = m >= 7;
   }
   static_cast<void>(trainer::draw_picture(results, "a title", folder.path()));
-  const std::string script = text_of(folder.path() / "picture.gp");
+  const std::string script = common::read_file(folder.path() / "picture.gp");
   std::set<std::string> looks;
   std::size_t steps = 0;
   for (std::size_t at = script.find("linecolor rgb '", script.find("plot $history0"));
@@ -128,17 +122,17 @@ TEST_CASE(
 TEST_CASE("the CSV files hold the rounds and the nodes") {
   const temporary_folder folder;
   trainer::write_csv(example(), folder.path());
-  CHECK(text_of(folder.path() / "heterofl.csv") ==
+  CHECK(common::read_file(folder.path() / "heterofl.csv") ==
         "round,accuracy,test_loss,local_accuracy,train_loss,bytes,flops\n"
         "8,0.500000,1.250000,0.750000,0.300000,800,7000\n"
         "16,0.625000,1.000000,0.875000,0.200000,1600,14000\n");
-  CHECK(text_of(folder.path() / "heterofl-nodes.csv") ==
+  CHECK(common::read_file(folder.path() / "heterofl-nodes.csv") ==
         "node,held_by_all,held_by_cut\n0,3,1\n1,2,0\n");
-  CHECK(text_of(folder.path() / "heterofl-clients.csv") ==
+  CHECK(common::read_file(folder.path() / "heterofl-clients.csv") ==
         "client,capacity,local_accuracy,own_accuracy\n"
         "0,1,0.500000,0.250000\n"
         "1,0.0625,0.750000,0.125000\n");
-  CHECK(text_of(folder.path() / "heterofl-capacities.csv") ==
+  CHECK(common::read_file(folder.path() / "heterofl-capacities.csv") ==
         "capacity,clients,parameters,accuracy,test_loss,local_accuracy\n"
         "1,1,1000,0.500000,1.500000,0.250000\n"
         "0.0625,1,10,0.250000,2.000000,0.125000\n");
@@ -150,7 +144,7 @@ TEST_CASE("keep probabilities are counted in bins that are named by their upper 
   trainer::method_result result = example();
   for (trainer::history_entry& e : result.history) e.keep.assign(trainer::keep_bins, e.round);
   trainer::write_csv(result, folder.path());
-  CHECK(text_of(folder.path() / "heterofl-keep.csv") ==
+  CHECK(common::read_file(folder.path() / "heterofl-keep.csv") ==
         "round,0.05,0.10,0.15,0.20,0.25,0.30,0.35,0.40,0.45,0.50,0.55,0.60,0.65,0.70,0.75,0.80,"
         "0.85,0.90,0.95,1.00\n"
         "8,8,8,8,8,8,8,8,8,8,8,8,8,8,8,8,8,8,8,8,8\n"
@@ -174,7 +168,7 @@ TEST_CASE("a quote in the folder's name does not end gnuplot's string") {
   trainer::prepare_folder(odd);
   const std::vector<trainer::method_result> results = {example()};
   const auto picture = trainer::draw_picture(results, "a title", odd);
-  CHECK(text_of(odd / "picture.gp").find("it''s/picture.svg'") != std::string::npos);
+  CHECK(common::read_file(odd / "picture.gp").find("it''s/picture.svg'") != std::string::npos);
   // Empty where gnuplot is not installed.
-  if (!picture.empty()) CHECK(text_of(picture).find("</svg>") != std::string::npos);
+  if (!picture.empty()) CHECK(common::read_file(picture).find("</svg>") != std::string::npos);
 }

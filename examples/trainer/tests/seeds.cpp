@@ -4,21 +4,15 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <vector>
 
+#include <common/files.hpp>
 #include <common/tests/temporary_folder.hpp>
 
 #include "report.hpp"
 
 namespace {
-
-std::string content(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
 
 trainer::method_result of_seed(const std::string& method, double accuracy, std::int64_t held) {
   trainer::method_result out;
@@ -47,10 +41,10 @@ std::vector<std::vector<trainer::method_result>> three_seeds() {
 }  // namespace
 
 TEST_CASE("the spread of numbers is the deviation of what they were drawn from") {
-  const trainer::spread s = trainer::spread_of(std::vector<double>{2, 4, 9});
+  const common::spread s = common::spread_of(std::vector<double>{2, 4, 9});
   CHECK(s.mean == 5);
   CHECK(s.deviation == doctest::Approx(std::sqrt((9 + 1 + 16) / 2.0)));
-  const trainer::spread one = trainer::spread_of(std::vector<double>{7});
+  const common::spread one = common::spread_of(std::vector<double>{7});
   CHECK(one.mean == 7);
   CHECK(std::isnan(one.deviation));
 }
@@ -109,14 +103,14 @@ TEST_CASE("means of histories are over the rounds that all seeds have") {
 TEST_CASE("summary.csv and the picture have means and spread") {
   const temporary_folder folder;
   trainer::write_summary(three_seeds(), folder.path());
-  CHECK(content(folder.path() / "summary.csv") ==
+  CHECK(common::read_file(folder.path() / "summary.csv") ==
         "method,seeds,accuracy,accuracy_deviation,local_accuracy,local_accuracy_deviation,"
         "difference_to_first,difference_error\n"
         "fedrolex,3,0.500000,0.100000,0.750000,0.000000,0.000000,0.000000\n"
         "heterofl,3,0.530000,0.105357,0.750000,0.000000,0.030000,0.005774\n");
   const auto picture = trainer::draw_seeds(three_seeds(), "a title", folder.path());
-  const std::string script = content(folder.path() / "picture.gp");
+  const std::string script = common::read_file(folder.path() / "picture.gp");
   CHECK(script.find("8 25.0000 5.0000\n16 50.0000 10.0000\n") != std::string::npos);
   CHECK(script.find("with filledcurves linecolor rgb '#0072B2' fillstyle") != std::string::npos);
-  if (!picture.empty()) CHECK(content(picture).find("</svg>") != std::string::npos);
+  if (!picture.empty()) CHECK(common::read_file(picture).find("</svg>") != std::string::npos);
 }

@@ -3,9 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <common/files.hpp>
 #include <common/tests/temporary_folder.hpp>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <vector>
 
@@ -16,11 +15,6 @@ using coverage_tool::estimate;
 using coverage_tool::estimate_of;
 
 namespace {
-
-std::string text_of(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
 
 coverage_tool::options small() {
   coverage_tool::options o;
@@ -77,14 +71,16 @@ TEST_CASE("a small run by hand: tables, sentences, files, pictures") {
         "rolling starves no node in 6 rounds of 2 runs.\n");
 
   coverage_tool::write_csv(o, results, expected);
-  CHECK(text_of(folder.path() / "static-nodes.csv") ==
+  CHECK(common::read_file(folder.path() / "static-nodes.csv") ==
         "node,held_in_first_run\n0,6\n1,6\n2,0\n3,0\n");
-  CHECK(text_of(folder.path() / "evenness.csv").find("rolling,4,0,0\n") != std::string::npos);
-  CHECK(text_of(folder.path() / "cover.csv").find("rolling,2,1,1\nrolling,3,0,0\n") !=
+  CHECK(common::read_file(folder.path() / "evenness.csv").find("rolling,4,0,0\n") !=
         std::string::npos);
-  CHECK(text_of(folder.path() / "runs.csv").find("static,1,3,9,0,6,0.5,") != std::string::npos);
+  CHECK(common::read_file(folder.path() / "cover.csv").find("rolling,2,1,1\nrolling,3,0,0\n") !=
+        std::string::npos);
+  CHECK(common::read_file(folder.path() / "runs.csv").find("static,1,3,9,0,6,0.5,") !=
+        std::string::npos);
   for (const auto& picture : coverage_tool::draw_pictures(o, results, expected)) {
-    CHECK(text_of(picture).find("</svg>") != std::string::npos);
+    CHECK(common::read_file(picture).find("</svg>") != std::string::npos);
   }
   CHECK(coverage_tool::file_stem("rolling:step=4/x") == "rolling-step-4-x");
 }

@@ -215,6 +215,8 @@ class Program(unittest.TestCase):
             found = self.study(*words)
             self.assertEqual(found.returncode, 1)
             self.assertIn(what, found.stderr)
+        (self.at / "small.md.in").write_text("@paper first/two/fedrolex~heterofl@")
+        self.assertIn("The papers have no first/two/", self.study("--render").stderr)
         (self.at / "small.md.in").write_text("@meen first/two/fedrolex@")
         self.assertIn("@meen first/two/fedrolex@, which means nothing", self.study("--render").stderr)
 
