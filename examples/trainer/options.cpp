@@ -236,6 +236,14 @@ void add_methods(command_line& line, options& o) {
       "overlap", o.overlap,
       "Instead of --step: the share of a window that the next one has in common with it.");
   line.exclude("step", "overlap");
+  line.add(
+      "client-phase", o.client_phase,
+      "FedRolex: by how many channels a client's window starts after that of the client before "
+      "it; 0: all clients of a round start at the same one.");
+  line.add("layer-phases", o.layer_phases,
+           "FedRolex: each client draws, once for each layer, where its window starts, so that the "
+           "windows of two layers do not move alike.");
+  line.exclude("client-phase", "layer-phases");
   line.add_as<std::string>(
       "seed-policy", "client-and-round",
       "Federated Dropout: who draws new channels: client-and-round; client, which keeps "
@@ -479,6 +487,7 @@ std::optional<options> parse_options(int argc, const char* const* argv,
     if (name == "labels" || name == "dirichlet")
       return (name == "dirichlet") == o.dirichlet.has_value();
     if (name == "step" || name == "overlap") return (name == "overlap") == o.overlap.has_value();
+    if (name == "client-phase" && o.layer_phases) return false;
     if (!o.distillation && (name == "alpha" || name == "temperature")) return false;
     return why_out_of_force(name, o).empty();
   };

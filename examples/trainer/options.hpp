@@ -98,6 +98,8 @@ struct options {
   // What single methods ask for.
   std::int64_t window_step = 1;
   std::optional<double> overlap;
+  std::int64_t client_phase = 0;  // by how many channels windows of clients are apart
+  bool layer_phases = false;      // each client's window of each layer has a start of its own
   subfed::seed_policy seeds = subfed::seed_policy::per_client_and_round();
   bool untied_skips = false;  // the two ends of an identity skip draw channels of their own
   subfed::ensemble_members::assignment member_by = subfed::ensemble_members::assignment::per_round;

@@ -28,6 +28,12 @@ class fedrolex_method : public method {
     subfed::rolling window = subfed::rolling::paper();
     window.step = settings().window_step;
     window.window_overlap = settings().overlap;
+    window.client_phase = settings().client_phase;
+    if (settings().layer_phases && where.extent > 0) {
+      const auto own = subfed::seed_policy::per_client().stream(where);  // of client and group
+      window.phase =
+          static_cast<std::int64_t>(own.bits(0) % static_cast<std::uint64_t>(where.extent));
+    }
     return window(where);
   }
 };

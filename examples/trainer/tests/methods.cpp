@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <string>
 #include <subfed/adapt/torch.hpp>
 #include <subfed/coverage/cohort_model.hpp>
@@ -271,6 +272,32 @@ DOCTEST_TEST_CASE("a step of the window that leaves every window where it is is 
   settings.window_step = 64;
   settings.overlap = 0.5;
   DOCTEST_CHECK_NOTHROW(small_run("fedrolex", settings));
+}
+
+DOCTEST_TEST_CASE("windows start where --client-phase and --layer-phases say") {
+  trainer::options settings;
+  const trainer::architecture net = trainer::describe(trainer::full_size());
+  const auto start = [&](const char* group, std::uint64_t client, std::uint64_t round,
+                         std::uint64_t seed = 1) {
+    const auto method = trainer::find_method("fedrolex").make(settings, net);
+    return method->nodes({seed, round, client, group, 64, 0.25})[0];
+  };
+  DOCTEST_CHECK(start("a", 3, 10) == 10);
+  settings.client_phase = 7;
+  DOCTEST_CHECK(start("a", 3, 10) == 31);
+  DOCTEST_CHECK(start("b", 3, 10) == 31);
+  DOCTEST_CHECK(start("a", 9, 10) == (10 + 63) % 64);
+  settings.client_phase = 0;
+  settings.layer_phases = true;
+  // Rolls as before, from a start that client and layer have for the whole run.
+  std::set<std::int64_t> apart;  // by how much two layers of a client are
+  for (std::uint64_t client = 0; client < 50; ++client) {
+    DOCTEST_CHECK((start("a", client, 10) - start("a", client, 0) + 64) % 64 == 10);
+    apart.insert((start("a", client, 0) - start("b", client, 0) + 64) % 64);
+  }
+  DOCTEST_CHECK(apart.size() > 20);
+  DOCTEST_CHECK(start("a", 3, 0) == start("a", 3, 64));
+  DOCTEST_CHECK(start("a", 3, 0, 1) != start("a", 3, 0, 2));
 }
 
 DOCTEST_TEST_CASE("what a mini-batch drops is not trained by it") {
