@@ -38,7 +38,8 @@ named_method of_all_alike(std::string name, std::string about, decltype(named_me
 
 const named_method methods_[] = {
     of_parts("fedrolex", "Clients train a window of channels that rolls on every round.",
-             methods::fedrolex, runs::by_default, {"step", "overlap", "client-phase", "layer-phases"}),
+             methods::fedrolex, runs::by_default,
+             {"step", "overlap", "client-phase", "layer-phases"}),
     of_parts("heterofl", "Clients train the first channels, the same in every round.",
              methods::heterofl, runs::by_default),
     of_parts("federated-dropout",
