@@ -61,8 +61,9 @@ namespace subfed::inline v0 {
 ///           With options.sums it never matters.
 /// Cost      8 bytes per parameter, and one submodel for each different set of nodes, or 8 bytes
 ///           more per parameter where that is less (has_dense_weights) or where elements are left
-///           out: at most 16 bytes per parameter, whatever clients send. Every addition reads and
-///           writes the sums of what the client holds, so more bytes move than in average_cohort.
+///           out: at most 16 bytes per parameter, whatever clients send. Every call of add() reads
+///           and writes the sums of what its clients hold, so more bytes move than in
+///           average_cohort, the fewer the more updates a call has.
 template <class T>
 requires(averageable<T> || std::is_void_v<T>) class selective_average {
  public:

@@ -160,11 +160,12 @@ struct tensor_sums {
         if constexpr (averageable<E>) largest = (std::max)(largest, largest_of<E>());
       });
     }
-    add_in_tiles(updates, extents, is_new, sums, -0.0,
-                 [&](std::size_t number, const auto* from, std::int64_t stride, double* to,
-                     std::int64_t sum_stride, std::int64_t length) {
-                   accumulate(from, stride, factors[number], to, sum_stride, length);
-                 });
+    add_in_tiles(updates, extents, is_new, sums, -0.0, [&](std::size_t number) {
+      return [factor = factors[number]](const auto* from, std::int64_t stride, double* to,
+                                        std::int64_t sum_stride, std::int64_t length) {
+        accumulate(from, stride, factor, to, sum_stride, length);
+      };
+    });
   }
 
   /// Adds them to fixed-point sums. With negated rules the updates are taken back, to the bit. beyond: how
@@ -174,11 +175,13 @@ struct tensor_sums {
            std::span<const term_rule> rules, std::span<std::int64_t> beyond) {
     const bool is_new = fixed_sums.empty();
     if (is_new) fixed_sums.resize(memory_size<std::int64_t>(extents));
-    add_in_tiles(updates, extents, is_new, fixed_sums, std::int64_t{0},
-                 [&](std::size_t number, const auto* from, std::int64_t stride, std::int64_t* to,
-                     std::int64_t sum_stride, std::int64_t length) {
-                   beyond[number] += add_terms(from, stride, rules[number], to, sum_stride, length);
-                 });
+    add_in_tiles(updates, extents, is_new, fixed_sums, std::int64_t{0}, [&](std::size_t number) {
+      return [rule = rules[number], &count = beyond[number]](
+                 const auto* from, std::int64_t stride, std::int64_t* to, std::int64_t sum_stride,
+                 std::int64_t length) {
+        count += add_terms(from, stride, rule, to, sum_stride, length);
+      };
+    });
   }
 
   /// Adds the sums and weights of another average.
@@ -223,32 +226,44 @@ struct tensor_sums {
   }
 
  private:
-  /// Calls put(number, elements, their stride, sums, stride of the sums, length) for all runs of the
-  /// updates, tile by tile: a tile's sums stay in the cache until all updates are in them. New sums begin
-  /// with `nothing` in a tile of their own, from where they go past the cache.
-  template <class U, class Number, class Put>
+  /// Calls make_put(number of an update)(elements, their stride, sums, stride of the sums, length) for all
+  /// runs of the updates, tile by tile: a tile's sums stay in the cache until all updates are in them. New
+  /// sums begin with `nothing` in a tile of their own, from where they go past the cache.
+  template <class U, class Number, class MakePut>
   void add_in_tiles(std::span<const addend<U>> updates, std::span<const std::int64_t> extents,
-                    bool is_new, sum_memory<Number>& all, Number nothing, Put&& put) {
+                    bool is_new, sum_memory<Number>& all, Number nothing, MakePut&& make_put) {
     std::vector<loop_nest> walks;
     for (const addend<U>& a : updates) {
       with_type(*a.tensor,
                 [&](const auto& tensor) { walks.emplace_back(a.held, extents, tensor); });
     }
+    bool any = false;
     const auto add_between = [&](std::int64_t begin, std::int64_t end, Number* into) {
       for (std::size_t number = 0; number < updates.size(); ++number) {
         const addend<U>& a = updates[number];
         const loop_nest& walk = walks[number];
         const std::int64_t to = walk.global_stride();
         const std::int64_t step = walk.local_stride();
+        const auto put = make_put(number);
         with_type(*a.tensor, [&]<class E>(const tensor_view<const E>& tensor) {
           if constexpr (averageable<E>) {
+            const E* const data = tensor.data_handle();
+            if (!a.skips && weights.empty()) {
+              walk.for_each_between(begin, end,
+                                    [&](std::int64_t g, std::int64_t l, std::int64_t n) {
+                                      any = true;
+                                      put(data + l, step, into + (g - begin), to, n);
+                                    });
+              return;
+            }
             const auto add_run = [&](const E* from, std::int64_t g, std::int64_t length) {
-              put(number, from, step, into + (g - begin), to, length);
+              put(from, step, into + (g - begin), to, length);
               if (weights.empty()) return;
               for (std::int64_t i = 0; i < length; ++i) weights[at(g + i * to)] += a.weight;
             };
             walk.for_each_between(begin, end, [&](std::int64_t g, std::int64_t l, std::int64_t n) {
-              const E* const from = tensor.data_handle() + l;
+              any = true;
+              const E* const from = data + l;
               if (!a.skips) return add_run(from, g, n);
               for (std::int64_t i = 0; i < n; ++i) {
                 if (!scalar_traits<E>::is_finite(from[i * step])) continue;
@@ -273,16 +288,17 @@ struct tensor_sums {
     const bool apart = is_new && tile <= longest;
     if (is_new && !apart) std::fill(all.begin(), all.end(), nothing);
     sum_memory<Number> own;
-    if (apart) own.resize(at((std::min)(tile, size)));
+    if (apart) own.resize(at((std::min)(tile, size)), nothing);
     for (std::int64_t begin = 0; begin < size; begin += tile) {
       const std::int64_t end = (std::min)(begin + tile, size);
       if (!apart) {
         add_between(begin, end, all.data() + begin);
         continue;
       }
-      std::fill(own.begin(), own.end(), nothing);
+      any = false;
       add_between(begin, end, own.data());
       copy_past_cache(own.data(), end - begin, all.data() + begin);
+      if (any) std::fill(own.begin(), own.end(), nothing);
     }
   }
 
