@@ -10,6 +10,9 @@
 #include <subfed/average.hpp>
 #include <subfed/subfed.hpp>
 
+#include <algorithm>
+#include <cstddef>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -56,15 +59,19 @@ void average_case(benchmark::State& state, const case_key& key,
   });
 }
 
+/// So many updates a call.
 template <class T>
 void streaming_case(benchmark::State& state, const case_key& key,
-                    const subfed::average_options& options) {
+                    const subfed::average_options& options, std::size_t group = 1) {
   workload<T>& work = workload_of<T>(key);
   const std::int64_t bytes = work.client_bytes + work.held_bytes;
   subfed::selective_average<T> mean(work.net, options);  // kept from round to round
   measure(state, static_cast<double>(bytes), ceiling(bytes, key.threads), [&] {
     mean.clear();
-    for (const auto& u : work.updates) mean.add(u.sub, u.tensors, u.weight);
+    const std::span<const subfed::update<T>> all(work.updates);
+    for (std::size_t from = 0; from < all.size(); from += group) {
+      mean.add(all.subspan(from, std::min(group, all.size() - from)));
+    }
     mean.finish(work.globals.views());
   });
 }
@@ -138,10 +145,16 @@ void add_own(const case_key& key, const char* element) {
     add(name_of("average", key, element, "subfed streaming"),
         [key](benchmark::State& s) { streaming_case<T>(s, key, {}); });
     if (key.clients > 10) return;
+    for (const std::size_t group : {std::size_t{4}, std::size_t{10}}) {
+      add(name_of("average", key, element, "subfed streaming by " + std::to_string(group)),
+          [key, group](benchmark::State& s) { streaming_case<T>(s, key, {}, group); });
+    }
     add(name_of("average", key, element, "subfed fixed point"),
         [key](benchmark::State& s) { average_case<T>(s, key, fixed_options(key)); });
     add(name_of("average", key, element, "subfed streaming fixed point"),
         [key](benchmark::State& s) { streaming_case<T>(s, key, fixed_options(key)); });
+    add(name_of("average", key, element, "subfed streaming fixed point by 10"),
+        [key](benchmark::State& s) { streaming_case<T>(s, key, fixed_options(key), 10); });
     if (key.model == "MLP-100M") return;  // minutes
     add(name_of("average", key, element, "subfed median"),
         [key](benchmark::State& s) { robust_case<T>(s, key, 0.5); });

@@ -10,3 +10,4 @@
 #include <subfed/average/options.hpp>
 #include <subfed/average/robust.hpp>
 #include <subfed/average/selective.hpp>
+#include <subfed/average/update.hpp>

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include <subfed/average/cohort.hpp>
 #include <subfed/average/selective.hpp>
+#include <subfed/detail/internals.hpp>
 #include <subfed/draw.hpp>
 #include <subfed/model_slice.hpp>
+#include <subfed/schemes/prefix.hpp>
 #include <subfed/schemes/random_subset.hpp>
 #include <subfed/schemes/rolling.hpp>
 
@@ -11,10 +13,13 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -1116,4 +1121,284 @@ TEST_CASE("a sum of unsigned integers over 2^64 is refused") {
           mean.finish({tensor_view<std::uint64_t>(&global, scalar)});
         }).find("in tensor 'n' does not fit its type") != std::string::npos);
   CHECK(global == 5);
+}
+
+namespace {
+
+/// All numbers that an average keeps, with the bits of those that are not a NaN.
+template <class T>
+std::vector<std::uint64_t> numbers_of(const selective_average<T>& mean) {
+  std::vector<std::uint64_t> out;
+  const auto put = [&](double x) {
+    out.push_back(std::bit_cast<std::uint64_t>(x == x ? x : std::numeric_limits<double>::max()));
+  };
+  const auto put_all = [&](const auto& numbers) {
+    out.push_back(numbers.size());
+    for (const auto x : numbers) put(static_cast<double>(x));
+  };
+  subfed::detail::internals::open(
+      mean, [&](const auto&, const auto&, const auto& state, const auto& holders, bool dense,
+                const auto& seen, double cohort_weight, const auto&) {
+        for (const auto& own : state) {
+          put_all(own.sums);
+          put_all(own.fixed_sums);
+          put_all(own.weights);
+          own.integers.for_each_held(
+              [&](std::int64_t i) { out.push_back(static_cast<std::uint64_t>(i)); });
+          own.counters.for_each_held(
+              [&](std::int64_t i) { out.push_back(static_cast<std::uint64_t>(i)); });
+          put(own.largest);
+          for (const std::int64_t x : {own.range.low, own.range.high, own.range.exponent}) {
+            out.push_back(static_cast<std::uint64_t>(x));
+          }
+          out.push_back(own.format ? 1 + static_cast<std::uint64_t>(own.format->bits) : 0);
+        }
+        for (const auto& e : holders.entries()) put(e.weight);
+        out.push_back(dense ? 1 : 0);
+        for (const auto& [round, client] : seen) out.push_back(1000 * round + client);
+        put(cohort_weight);
+      });
+  return out;
+}
+
+/// Adding updates in groups of any size, to an average that may have been used before, is adding them
+/// one by one.
+template <class T, class U>
+void check_in_groups(const subfed::model& net, const std::vector<subfed::update<U>>& updates,
+                     const average_options& options, seeded& random) {
+  selective_average<T> one_by_one(net, options), grouped(net, options);
+  std::vector<subfed::update_outcome> expected, outcomes;
+  for (const auto& u : updates) {
+    expected.push_back(one_by_one.template add<U>(u.sub, u.tensors, u.weight));
+  }
+  if (random.one_in(3)) {
+    grouped.template add<U>(updates);
+    grouped.clear();
+  }
+  const std::span<const subfed::update<U>> all(updates);
+  for (std::size_t from = 0; from < all.size();) {
+    const auto left = static_cast<std::int64_t>(all.size() - from);
+    const auto count = static_cast<std::size_t>(random.between(0, left));
+    for (auto& each : grouped.template add<U>(all.subspan(from, count))) outcomes.push_back(each);
+    from += count;
+  }
+  CHECK(outcomes == expected);
+  CHECK(grouped.report() == one_by_one.report());
+  CHECK(numbers_of(grouped) == numbers_of(one_by_one));
+}
+
+/// A number of a size that varies, with all the bits of its type.
+template <class T>
+T number_of_any_size(seeded& random) {
+  const double whole = static_cast<double>(random.between(-1000003, 1000003));
+  return T(std::ldexp(whole / 1000003, static_cast<int>(random.between(-9, 9))));
+}
+double weight_of_any_size(seeded& random) {
+  return random.one_in(8) ? 0 : static_cast<double>(random.between(1, 999)) / 500;
+}
+
+/// Two tables of several tiles and a vector, and clients of any scheme with elements of a type.
+struct wide_world {
+  subfed::model net;
+  subfed::group_id rows = net.group("rows", 211);
+  subfed::group_id columns = net.group("columns", 64);
+  subfed::tensor_id table = net.tensor("table", {rows, columns, 3});
+  subfed::tensor_id other = net.tensor("other", {columns, rows, 2});
+  subfed::tensor_id vector = net.tensor("vector", {columns});
+  subfed::tensor_id steps = net.tensor("steps", {columns}, subfed::role::counter);
+
+  submodel part(seeded& random, std::uint64_t client, std::uint64_t round) const {
+    const subfed::draw_key who{.seed = 3,
+                               .round = round,
+                               .client = client,
+                               .capacity = 1.0 / static_cast<double>(random.between(1, 4))};
+    if (random.one_in(3)) return subfed::draw(net, subfed::random_subset{}, who);
+    if (random.one_in(3)) return subfed::draw(net, subfed::prefix{}, who);
+    return subfed::draw(net, subfed::rolling{}, who);
+  }
+};
+
+/// A client's tensors, each of a type drawn from some, or of one.
+class typed_tensors {
+ public:
+  template <class... E>
+  void add(seeded& random, const submodel& sub, std::int64_t odd) {
+    for (std::size_t t = 0; t < sub.parent().tensors().size(); ++t) {
+      const std::int64_t which = random.between(0, static_cast<std::int64_t>(sizeof...(E)) - 1);
+      std::int64_t number = 0;
+      ((number++ == which ? add_one<E>(random, sub.extents(subfed::tensor_id(t)), odd) : void()),
+       ...);
+    }
+  }
+  const std::vector<tensor_view<const void>>& views() const noexcept { return views_; }
+  template <class E>
+  std::vector<tensor_view<const E>> views_of() const {
+    std::vector<tensor_view<const E>> out;
+    for (const auto& view : views_) out.push_back(view.template as<E>());
+    return out;
+  }
+
+ private:
+  template <class E>
+  void add_one(seeded& random, const std::vector<std::int64_t>& shape, std::int64_t odd) {
+    std::int64_t size = 1;
+    for (const std::int64_t extent : shape) size *= extent;
+    const auto values = std::make_shared<std::vector<E>>();
+    for (std::int64_t i = 0; i < size; ++i) values->push_back(number_of_any_size<E>(random));
+    if (odd != 0 && random.one_in(2)) {
+      for (std::size_t i = 5; i < values->size(); i += 97) {
+        (*values)[i] = E(std::numeric_limits<double>::quiet_NaN());
+      }
+    }
+    views_.emplace_back(tensor_view<const E>(values->data(), shape));
+    memory_.push_back(values);
+  }
+  std::vector<tensor_view<const void>> views_;
+  std::vector<std::shared_ptr<void>> memory_;
+};
+
+/// What a group may be given: weights, policies, rounds, fixed-point sums.
+average_options options_of_group(std::uint64_t n) {
+  average_options out = support::options_number(n);
+  if (n % 3 == 1) {
+    out.round = 5;
+    out.on_late = n % 2 == 0 ? subfed::late_update::skip : subfed::late_update::weigh;
+    if (n % 2 != 0) out.late_weight = halved;
+    out.on_repeated = subfed::repeated_update::skip;
+  }
+  if (n % 5 >= 3) {
+    const bool clips = n % 5 == 3 && out.on_non_finite != non_finite::propagate;
+    out.sums = subfed::fixed_point{.bound = 256, .clients = 64, .total_weight = 256};
+    out.sums->on_out_of_bound =
+        clips ? subfed::out_of_bound::clip : subfed::out_of_bound::skip_client;
+  }
+  out.integers = n % 2 == 0 ? integer_rule::sum : integer_rule::max;
+  return out;
+}
+
+/// Clients of a wide world, some of another round or for the second time; elements of the types E.
+template <class T, class U, class... E>
+void check_wide_groups(std::uint64_t seed, std::int64_t clients) {
+  INFO("seed ", seed);
+  seeded random(seed);
+  const wide_world world;
+  const average_options options = options_of_group(seed);
+  std::vector<typed_tensors> sent(static_cast<std::size_t>(clients));
+  std::vector<subfed::update<U>> updates;
+  for (std::size_t c = 0; c < sent.size(); ++c) {
+    const auto client = static_cast<std::uint64_t>(random.between(0, 2 * clients));
+    const std::uint64_t round = random.one_in(4) ? 4 : 5;
+    const submodel sub = world.part(random, client, round);
+    sent[c].template add<E...>(random, sub, random.between(0, 3) / 3);
+    if constexpr (std::is_void_v<U>) {
+      updates.push_back({sub, sent[c].views(), weight_of_any_size(random)});
+    } else {
+      updates.push_back({sub, sent[c].template views_of<U>(), weight_of_any_size(random)});
+    }
+  }
+  check_in_groups<T, U>(world.net, updates, options, random);
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("a group of updates gives the bits of adding them one by one", T, float, double,
+                   half, bfloat16) {
+  for (std::uint64_t seed = 0; seed < 90; ++seed) {
+    INFO("seed ", seed);
+    seeded random(seed);
+    const auto value = [](seeded& r) {
+      return r.one_in(50) ? T(std::numeric_limits<double>::infinity()) : number_of_any_size<T>(r);
+    };
+    const auto network =
+        seed % 3 == 0 ? support::large_network(random) : support::random_network(random);
+    const support::cohort<T> group{random, network, random.between(1, 12), value,
+                                   weight_of_any_size};
+    check_in_groups<T, T>(group.net, group.updates(), options_of_group(seed), random);
+  }
+}
+
+TEST_CASE("a group of updates in several tiles gives the bits of adding them one by one") {
+  for (std::uint64_t seed = 0; seed < 15; ++seed) {
+    check_wide_groups<float, float, float>(seed, 6);
+    check_wide_groups<double, double, double>(100 + seed, 4);
+    check_wide_groups<float, half, half>(200 + seed, 5);
+    check_wide_groups<void, void, float, half, double, bfloat16>(300 + seed, 6);
+  }
+  check_wide_groups<float, float, float>(500, 40);  // the weights become dense on the way
+  check_wide_groups<float, float, float>(503, 40);
+}
+
+TEST_CASE("integers in a group are merged one by one") {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    seeded random(seed);
+    counted_table<std::int64_t> c;
+    average_options options = options_of_group(seed);
+    options.sums.reset();
+    std::vector<std::vector<std::int64_t>> marks(8, std::vector<std::int64_t>(32));
+    std::vector<subfed::update<void>> updates;
+    for (std::uint64_t client = 0; client < 8; ++client) {
+      for (std::int64_t& mark : marks[client]) mark = random.between(-5, 5);
+      updates.push_back({c.part(client),
+                         {tensor_view<const float>(c.client_table.data(), {32, 32}),
+                          tensor_view<const std::int64_t>(&marks[client][0],
+                                                          std::initializer_list<std::int64_t>{}),
+                          tensor_view<const std::int64_t>(marks[client].data(), {32})}});
+    }
+    if (options.round) options.round = 0;
+    check_in_groups<void, void>(c.net, updates, options, random);
+  }
+}
+
+TEST_CASE("products of very different sizes in one group are scaled as one by one") {
+  subfed::model net;
+  const auto g = net.group("g", 5);
+  net.tensor("x", {g});
+  seeded random(7);
+  std::vector<std::vector<double>> values;
+  std::vector<subfed::update<double>> updates;
+  for (const int exponent : {0, 900, -3, 1000, 990, 5, 1010}) {
+    std::vector<double>& own = values.emplace_back();
+    for (int i = 0; i < 5; ++i) own.push_back(std::ldexp(random.unit() - 0.5, exponent));
+  }
+  for (const auto& own : values) {
+    updates.push_back(
+        {submodel::full(net), {tensor_view<const double>(own.data(), {5})}, 1 + random.unit()});
+  }
+  for (int again = 0; again < 8; ++again) {
+    check_in_groups<double, double>(net, updates, {}, random);
+  }
+}
+
+TEST_CASE("a group with an update that is refused leaves the average as it was") {
+  const support::refusal_setting s;
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const auto check = [&](const average_options& options, const subfed::update<float>& bad,
+                         std::int64_t counted) {
+    selective_average<float> mean(s.net, options);
+    mean.add(std::vector{s.update({0, 1}, 1), s.update({2}, 2)});
+    auto report = mean.report();
+    const auto before = numbers_of(mean);
+    const std::vector<subfed::update<float>> group{s.update({0}, 3), bad, s.update({1, 2}, 4)};
+    CHECK(message_of([&] { mean.add(group); }).find("client 7") != std::string::npos);
+    report.refused_clients += counted;
+    CHECK(mean.report() == report);
+    CHECK(numbers_of(mean) == before);
+    CHECK(mean.add(std::span(group).subspan(2)).front());
+  };
+  check({}, s.update({0}, 7, 0, -1), 0);
+  check({.round = 0}, s.update({0}, 7, 1), 1);
+  auto odd = s.update({0}, 7);
+  odd.tensors = {tensor_view<const float>(&nan, {1, 2}, {0, 0}), s.update({0}, 7).tensors[1]};
+  check({.on_non_finite = non_finite::refuse}, odd, 0);
+  const subfed::fixed_point narrow{.bound = 100, .clients = 8};
+  const float large = 101;
+  odd.tensors = {tensor_view<const float>(&large, {1, 2}, {0, 0}), s.update({0}, 7).tensors[1]};
+  check({.sums = narrow}, odd, 0);
+}
+
+TEST_CASE("an empty group adds nothing") {
+  const support::refusal_setting s;
+  selective_average<float> mean(s.net);
+  CHECK(mean.add(std::span<const subfed::update<float>>{}).empty());
+  CHECK(mean.report() == average_report{});
 }

@@ -7,6 +7,7 @@
 #include <subfed/average/detail/model_average.hpp>
 #include <subfed/average/held_elements.hpp>
 #include <subfed/average/options.hpp>
+#include <subfed/average/update.hpp>
 #include <subfed/detail/float_mode.hpp>
 #include <subfed/detail/internals.hpp>
 #include <subfed/detail/loop_nest.hpp>
@@ -27,14 +28,6 @@
 #include <vector>
 
 namespace subfed::inline v0 {
-
-/// What one client sends back.
-template <class T>
-struct update {
-  submodel sub;
-  tensor_views<const T> tensors;  ///< in the order in which the model describes them
-  double weight = 1;
-};
 
 namespace detail {
 

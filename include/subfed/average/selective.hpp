@@ -12,6 +12,7 @@
 #include <subfed/average/detail/weight_scale.hpp>
 #include <subfed/average/held_elements.hpp>
 #include <subfed/average/options.hpp>
+#include <subfed/average/update.hpp>
 #include <subfed/detail/float_mode.hpp>
 #include <subfed/detail/internals.hpp>
 #include <subfed/detail/memory_overlap.hpp>
@@ -60,8 +61,9 @@ namespace subfed::inline v0 {
 ///           With options.sums it never matters.
 /// Cost      8 bytes per parameter, and one submodel for each different set of nodes, or 8 bytes
 ///           more per parameter where that is less (has_dense_weights) or where elements are left
-///           out: at most 16 bytes per parameter, whatever clients send. Every addition reads and
-///           writes the sums of what the client holds, so more bytes move than in average_cohort.
+///           out: at most 16 bytes per parameter, whatever clients send. Every call of add() reads
+///           and writes the sums of what its clients hold, so more bytes move than in
+///           average_cohort, the fewer the more updates a call has.
 template <class T>
 requires(averageable<T> || std::is_void_v<T>) class selective_average {
  public:
@@ -87,55 +89,8 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
   template <class U>
   requires(averageable<U> || std::is_void_v<U>) update_outcome
       add(const submodel& sub, const tensor_views<const U>& tensors, double weight = 1) {
-    const detail::float_mode mode;
-    detail::check_update<U>(model_, sub, tensors, weight);
-    for (std::size_t t = 0; t < tensors.size(); ++t) {
-      if (!model_.tensors()[t].is_local()) check_format(t, format_of(tensors[t]));
-    }
-    update_outcome outcome = detail::outcome_by_round(sub, weight, options_);
-    const std::pair key(sub.origin().round, sub.origin().client);
-    if (outcome && options_.round && seen_.count(key) != 0) {
-      outcome.fate = fate::repeated;
-      outcome.weight = 0;
-    }
-    if (!outcome) {
-      if (detail::is_refused(outcome.fate, options_)) {
-        ++report_.refused_clients;
-        detail::refuse_round(sub, outcome.fate, options_);
-      }
-      detail::leave_out(report_, outcome);
-      return outcome;
-    }
-    if (!detail::admits(sub, tensors, options_, outcome)) {
-      detail::leave_out(report_, outcome);  // not marked as seen: the client may send a better one
-      return outcome;
-    }
-    weight = outcome.weight;
-    detail::check_total_weight(cohort_weight_ + weight, options_);
-    const std::vector<detail::product_range> ranges = ranges_with(sub, tensors, weight);
-    if (options_.sums && weight > 0 && !add_terms(sub, tensors, outcome)) {
-      detail::leave_out(report_, outcome);
-      return outcome;
-    }
-    ++report_.clients;
-    cohort_weight_ += weight;
-    if (options_.round) seen_.insert(key);
-    if (!(weight > 0)) return outcome;
-
-    for (std::size_t t = 0; t < tensors.size(); ++t) {
-      if (model_.tensors()[t].is_local()) continue;
-      if (!state_[t].format) state_[t].format = format_of(tensors[t]);
-      state_[t].move_to(ranges[t]);
-      detail::with_type(tensors[t], [&](const auto& tensor) {
-        outcome.skipped_elements += add_tensor(sub, t, tensor, weight);
-      });
-    }
-    report_.skipped_elements += outcome.skipped_elements;
-    report_.clipped_elements += outcome.clipped_elements;
-    if (dense_) return outcome;
-    holders_.add(sub, weight);
-    if (holders_.bytes() > bytes_of_weights()) keep_dense_weights();
-    return outcome;
+    const detail::member<U> one{&sub, weight, &tensors};
+    return add_all<U>({&one, 1}).front();
   }
   update_outcome add(const submodel& sub, const tensor_views<const T>& tensors, double weight = 1) {
     return add<T>(sub, tensors, weight);
@@ -144,6 +99,20 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
                      double weight = 1) {
     return add<T>(sub, tensor_views<const T>(tensors), weight);
   }
+
+  /// Adds several updates: the same as adding one after the other, with the same bits and outcomes.
+  ///
+  /// Throws  what add() of one of them would throw; then none is added.
+  /// Cost    Reads and writes the sums once for all of them, and not once for each: the more updates a
+  ///         call has, the less it costs.
+  template <class U>
+  requires(averageable<U> ||
+           std::is_void_v<U>) std::vector<update_outcome> add(std::span<const update<U>> updates) {
+    std::vector<detail::member<U>> all;
+    for (const update<U>& u : updates) all.push_back({&u.sub, u.weight, &u.tensors});
+    return add_all<U>(all);
+  }
+  std::vector<update_outcome> add(std::span<const update<T>> updates) { return add<T>(updates); }
 
   /// Adds everything that another average of the same model has added.
   ///
@@ -169,7 +138,9 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
       merge(copy);
       return;
     }
-    for (std::size_t t = 0; t < state_.size(); ++t) check_format(t, other.state_[t].format);
+    for (std::size_t t = 0; t < state_.size(); ++t) {
+      check_format(t, other.state_[t].format, state_[t].format);
+    }
     detail::check_total_weight(cohort_weight_ + other.cohort_weight_, options_);
     std::vector<detail::product_range> ranges;
     for (std::size_t t = 0; t < state_.size(); ++t) {
@@ -226,7 +197,9 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
       places.add(globals[t], model_.tensors()[t].name, detail::access::writes);
     }
     places.check_apart("average");
-    for (std::size_t t = 0; t < globals.size(); ++t) check_format(t, format_of(globals[t]));
+    for (std::size_t t = 0; t < globals.size(); ++t) {
+      check_format(t, format_of(globals[t]), state_[t].format);
+    }
     std::vector<detail::member<T>> members;
     for (const auto& e : holders_.entries()) members.push_back({&e.sub, e.weight, nullptr});
     std::vector<detail::tensor_state> states;
@@ -296,7 +269,8 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
     }
   }
 
-  void check_format(std::size_t t, std::optional<element_format> found) const {
+  void check_format(std::size_t t, std::optional<element_format> found,
+                    const std::optional<element_format>& known) const {
     const std::string& name = model_.tensors()[t].name;
     const auto refuse = [&](const std::string& expected) {
       detail::fail("subfed: average: tensor '" + name + "' has elements of type " +
@@ -307,32 +281,179 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
     if constexpr (!std::is_void_v<T>) {
       if (!detail::is_floating(*found)) refuse("floating-point numbers");
     }
-    const auto& expected = state_[t].format;
-    if (!expected || *found == *expected) return;
-    if (detail::is_floating(*found) && detail::is_floating(*expected)) return;
-    if (detail::are_deltas_of_integers(options_.content, *found, *expected)) return;
-    refuse(detail::format_text(*expected) + " as in earlier updates");
+    if (!known || *found == *known) return;
+    if (detail::is_floating(*found) && detail::is_floating(*known)) return;
+    if (detail::are_deltas_of_integers(options_.content, *found, *known)) return;
+    refuse(detail::format_text(*known) + " as in earlier updates");
   }
 
-  /// The range of the products in each tensor's sums, with an update included.
+  /// An update that has passed all checks.
+  template <class U>
+  struct admitted {
+    const detail::member<U>* update;
+    update_outcome outcome;
+    std::vector<detail::product_range> ranges;  // of the tensors' sums, with it
+    std::vector<std::int64_t> skipped;          // elements of each tensor that are left out
+  };
+
+  /// What the checks of a group go on from: the state as it will be.
+  struct prospect {
+    std::vector<std::optional<element_format>> formats;
+    std::vector<detail::product_range> ranges;
+    std::set<std::pair<std::uint64_t, std::uint64_t>> seen;  // of the group
+    double cohort_weight;
+  };
+
+  template <class U>
+  std::vector<update_outcome> add_all(std::span<const detail::member<U>> updates) {
+    const detail::float_mode mode;
+    std::vector<admitted<U>> all = admit(updates);
+    std::vector<bool> has_weights;  // the sums then come with them
+    for (const detail::tensor_sums& own : state_) {
+      has_weights.push_back(dense_ || !own.weights.empty());
+    }
+    if (options_.sums) {
+      add_terms<U>(all);
+    } else {
+      add_sums<U>(all);
+    }
+    std::vector<update_outcome> outcomes;
+    for (admitted<U>& a : all) {
+      take(a, has_weights);
+      outcomes.push_back(std::move(a.outcome));
+    }
+    return outcomes;
+  }
+
+  /// What becomes of updates. Nothing changes.
+  ///
+  /// Throws  error for one that is refused (which is counted where it is for its round).
+  template <class U>
+  std::vector<admitted<U>> admit(std::span<const detail::member<U>> updates) {
+    prospect then{{}, {}, {}, cohort_weight_};
+    for (const detail::tensor_sums& own : state_) {
+      then.formats.push_back(own.format);
+      then.ranges.push_back(own.range);
+    }
+    // Values are checked while they are added. That is too late where it decides whether another update is
+    // the second one of its client.
+    const bool checks_bound = options_.sums && updates.size() > 1 &&
+                              options_.sums->on_out_of_bound == out_of_bound::skip_client;
+    std::vector<admitted<U>> out;
+    for (const detail::member<U>& u : updates) {
+      admitted<U>& own = out.emplace_back();
+      own.update = &u;
+      own.outcome = admit(u, then);
+      if (!own.outcome) continue;
+      own.ranges = ranges_with(u, own.outcome.weight, then.ranges);
+      const bool is_held = own.outcome.weight > 0;
+      if (checks_bound && is_held &&
+          !detail::admits(*u.sub, detail::find_beyond(*u.sub, *u.tensors, options_), options_,
+                          own.outcome)) {
+        continue;
+      }
+      then.cohort_weight += own.outcome.weight;
+      if (options_.round) then.seen.insert(key_of(u));
+      if (!is_held) continue;
+      then.ranges = own.ranges;
+      own.skipped = skipped_elements(u);
+      for (std::size_t t = 0; t < state_.size(); ++t) {
+        if (model_.tensors()[t].is_local() || then.formats[t]) continue;
+        then.formats[t] = format_of((*u.tensors)[t]);
+      }
+    }
+    return out;
+  }
+
+  template <class U>
+  update_outcome admit(const detail::member<U>& u, const prospect& then) {
+    detail::check_update<U>(model_, *u.sub, *u.tensors, u.weight);
+    for (std::size_t t = 0; t < state_.size(); ++t) {
+      if (model_.tensors()[t].is_local()) continue;
+      check_format(t, format_of((*u.tensors)[t]), then.formats[t]);
+    }
+    update_outcome outcome = detail::outcome_by_round(*u.sub, u.weight, options_);
+    if (outcome && options_.round &&
+        (seen_.count(key_of(u)) != 0 || then.seen.count(key_of(u)) != 0)) {
+      outcome.fate = fate::repeated;
+      outcome.weight = 0;
+    }
+    if (!outcome) {
+      if (detail::is_refused(outcome.fate, options_)) {
+        ++report_.refused_clients;
+        detail::refuse_round(*u.sub, outcome.fate, options_);
+      }
+      return outcome;
+    }
+    // One that is left out is not marked as seen: the client may send a better one.
+    if (!detail::admits(*u.sub, *u.tensors, options_, outcome)) return outcome;
+    detail::check_total_weight(then.cohort_weight + outcome.weight, options_);
+    return outcome;
+  }
+
+  template <class U>
+  static std::pair<std::uint64_t, std::uint64_t> key_of(const detail::member<U>& u) {
+    return {u.sub->origin().round, u.sub->origin().client};
+  }
+
+  /// The ranges of the products in the tensors' sums, with an update included.
   ///
   /// Throws  error when a double cannot hold their sum.
   template <class U>
-  std::vector<detail::product_range> ranges_with(const submodel& sub,
-                                                 const tensor_views<const U>& tensors,
-                                                 double weight) const {
-    std::vector<detail::product_range> out;
-    for (std::size_t t = 0; t < tensors.size(); ++t) {
-      out.push_back(state_[t].range);
-      if (options_.sums || !(weight > 0) || model_.tensors()[t].is_local() || is_counter(t))
-        continue;
-      detail::with_type(tensors[t], [&]<class E>(const tensor_view<const E>& tensor) {
+  std::vector<detail::product_range> ranges_with(
+      const detail::member<U>& u, double weight,
+      const std::vector<detail::product_range>& before) const {
+    std::vector<detail::product_range> out = before;
+    if (options_.sums || !(weight > 0)) return out;
+    for (std::size_t t = 0; t < out.size(); ++t) {
+      if (model_.tensors()[t].is_local() || is_counter(t)) continue;
+      detail::with_type((*u.tensors)[t], [&]<class E>(const tensor_view<const E>& tensor) {
         if constexpr (averageable<E>) {
-          detail::include_products(out.back(), sub, t, tensor, weight);
+          detail::include_products(out[t], *u.sub, t, tensor, weight);
         }
       });
     }
     return out;
+  }
+
+  /// How many elements of each tensor are left out as not finite; of counters, see take().
+  template <class U>
+  std::vector<std::int64_t> skipped_elements(const detail::member<U>& u) const {
+    std::vector<std::int64_t> out(state_.size(), 0);
+    if (options_.on_non_finite != non_finite::skip_element) return out;
+    for (std::size_t t = 0; t < out.size(); ++t) {
+      if (model_.tensors()[t].is_local() || is_counter(t)) continue;
+      detail::with_type((*u.tensors)[t], [&](const auto& tensor) {
+        out[t] = detail::count_non_finite(*u.sub, t, tensor);
+      });
+    }
+    return out;
+  }
+
+  /// Calls f(number of a tensor that has sums, its part in each of the updates that count, and which of them
+  /// that is).
+  template <class U, class F>
+  void for_each_sum(const std::vector<admitted<U>>& updates, F&& f) {
+    for (std::size_t t = 0; t < state_.size(); ++t) {
+      if (model_.tensors()[t].is_local() || is_counter(t)) continue;
+      std::vector<detail::addend<U>> parts;
+      std::vector<std::size_t> numbers;
+      for (std::size_t i = 0; i < updates.size(); ++i) {
+        const update_outcome& outcome = updates[i].outcome;
+        if (!outcome || !(outcome.weight > 0)) continue;
+        const detail::member<U>& u = *updates[i].update;
+        const tensor_view<const U>& tensor = (*u.tensors)[t];
+        const bool has_sums = detail::with_type(
+            tensor, []<class E>(const tensor_view<const E>&) { return averageable<E>; });
+        if (!has_sums) continue;
+        parts.push_back(
+            {(*u.sub)[tensor_id(t)], &tensor, outcome.weight, updates[i].skipped[t] > 0});
+        numbers.push_back(i);
+      }
+      if (parts.empty()) continue;
+      if (dense_) state_[t].begin_weights(model_.tensors()[t].extents);
+      f(t, std::span<const detail::addend<U>>(parts), numbers);
+    }
   }
 
   bool is_counter(std::size_t t) const { return model_.tensors()[t].role == role::counter; }
@@ -360,76 +481,131 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
   /// From now on tensor number t has a weight for every element.
   void keep_weights(std::size_t t) { state_[t].keep_weights(tensor_id(t), holders_); }
 
-  /// Adds an update's floating-point tensors to fixed-point sums. False: it is left out.
+  /// Adds updates' tensors to the sums of doubles, and to weights that are kept already.
+  template <class U>
+  void add_sums(const std::vector<admitted<U>>& updates) {
+    for_each_sum<U>(updates, [&](std::size_t t, auto parts, const auto& numbers) {
+      const auto range = [&](std::size_t i) { return updates[numbers[i]].ranges[t]; };
+      detail::tensor_sums& own = state_[t];
+      for (std::size_t begin = 0; begin < parts.size();) {
+        std::size_t end = begin + 1;
+        while (end < parts.size() && range(end).exponent == range(begin).exponent) ++end;
+        own.move_to(range(end - 1));
+        own.add(parts.subspan(begin, end - begin), model_.tensors()[t].extents);
+        begin = end;
+      }
+    });
+  }
+
+  /// The same for fixed-point sums.
   ///
   /// Throws  error for a value beyond the bound, as the options say; nothing has changed then.
   template <class U>
-  bool add_terms(const submodel& sub, const tensor_views<const U>& tensors,
-                 update_outcome& outcome) {
-    const detail::term_rule rule(*options_.sums, outcome.weight);
-    std::int64_t left_out = 0;
-    if (add_terms(sub, tensors, rule, outcome.weight, left_out) != 0) {
-      // Values are checked while they are added: updates are read once. Integers can be taken back.
-      const detail::values_beyond found = detail::find_beyond(sub, tensors, options_);
-      if (options_.sums->on_out_of_bound != out_of_bound::clip || !found.finite) {
-        std::int64_t again = 0;
-        add_terms(sub, tensors, rule.negated(), -outcome.weight, again);
-      }
-      if (!detail::admits(sub, found, options_, outcome)) return false;
+  void add_terms(std::vector<admitted<U>>& updates) {
+    std::vector<std::int64_t> beyond(updates.size(), 0);
+    std::vector<bool> has_sums;
+    for (const detail::tensor_sums& own : state_) has_sums.push_back(own.has_sums());
+    add_terms<U>(updates, takes::in, beyond);
+    // Values are checked while they are added: updates are read once. Integers can be taken back.
+    std::vector<detail::values_beyond> found(updates.size());
+    bool stays = true;
+    for (std::size_t i = 0; i < updates.size(); ++i) {
+      if (beyond[i] == 0) continue;
+      const detail::member<U>& u = *updates[i].update;
+      found[i] = detail::find_beyond(*u.sub, *u.tensors, options_);
+      if (options_.sums->on_out_of_bound != out_of_bound::clip || !found[i].finite) stays = false;
     }
-    outcome.skipped_elements = left_out;
-    return true;
+    if (!stays) {
+      add_terms<U>(updates, takes::back, beyond);
+      for (std::size_t t = 0; t < state_.size(); ++t) {
+        if (!has_sums[t]) state_[t].forget_sums();
+      }
+    }
+    for (std::size_t i = 0; i < updates.size(); ++i) {
+      detail::admits(*updates[i].update->sub, found[i], options_, updates[i].outcome);
+    }
   }
 
-  /// Returns how many values are beyond the bound.
+  enum class takes { in, back };
+
+  /// beyond: how many values of each update are beyond the bound.
   template <class U>
-  std::int64_t add_terms(const submodel& sub, const tensor_views<const U>& tensors,
-                         const detail::term_rule& rule, double weight, std::int64_t& left_out) {
-    std::int64_t beyond = 0;
-    for (std::size_t t = 0; t < tensors.size(); ++t) {
-      if (model_.tensors()[t].is_local() || is_counter(t)) continue;
-      const std::vector<std::int64_t>& extents = model_.tensors()[t].extents;
-      detail::tensor_sums& own = state_[t];
-      detail::with_type(tensors[t], [&]<class E>(const tensor_view<const E>& tensor) {
-        if constexpr (averageable<E>) {
-          own.begin_fixed_sums(extents);
-          if (dense_) keep_weights(t);
-          const bool skips = options_.on_non_finite == non_finite::skip_element &&
-                             detail::find_non_finite(sub, t, tensor) >= 0;
-          if (skips) keep_weights(t);
-          const selection held = sub[tensor_id(t)];
-          beyond += skips ? own.add_finite(held, extents, tensor, rule, weight, left_out)
-                          : own.add(held, extents, tensor, rule, weight);
-        }
+  void add_terms(const std::vector<admitted<U>>& updates, takes which,
+                 std::vector<std::int64_t>& beyond) {
+    for_each_sum<U>(updates, [&](std::size_t t, auto parts, const auto& numbers) {
+      std::vector<detail::addend<U>> own(parts.begin(), parts.end());
+      std::vector<detail::term_rule> rules;
+      for (detail::addend<U>& a : own) {
+        const detail::term_rule rule(*options_.sums, a.weight);
+        rules.push_back(which == takes::in ? rule : rule.negated());
+        if (which == takes::back) a.weight = -a.weight;
+      }
+      std::vector<std::int64_t> counts(own.size(), 0);
+      state_[t].add(std::span<const detail::addend<U>>(own), model_.tensors()[t].extents,
+                    std::span<const detail::term_rule>(rules), std::span<std::int64_t>(counts));
+      for (std::size_t i = 0; i < own.size(); ++i) beyond[numbers[i]] += counts[i];
+    });
+  }
+
+  /// Counts an update, and adds what comes one by one: integers, counters, and the weights where they were
+  /// not kept before.
+  template <class U>
+  void take(admitted<U>& a, const std::vector<bool>& has_weights) {
+    update_outcome& outcome = a.outcome;
+    const submodel& sub = *a.update->sub;
+    if (!outcome) {
+      detail::leave_out(report_, outcome);
+      return;
+    }
+    ++report_.clients;
+    cohort_weight_ += outcome.weight;
+    if (options_.round) seen_.insert(key_of(*a.update));
+    if (!(outcome.weight > 0)) return;
+    for (std::size_t t = 0; t < state_.size(); ++t) {
+      if (model_.tensors()[t].is_local()) continue;
+      const tensor_view<const U>& tensor = (*a.update->tensors)[t];
+      if (!state_[t].format) state_[t].format = format_of(tensor);
+      if (a.skipped[t] > 0) keep_weights(t);
+      outcome.skipped_elements += a.skipped[t];
+      detail::with_type(tensor, [&](const auto& typed) {
+        outcome.skipped_elements += merge_tensor(sub, t, typed);
+        if (has_weights[t]) return;
+        add_weights(sub, t, typed, outcome.weight, a.skipped[t]);
       });
     }
-    return beyond;
+    report_.skipped_elements += outcome.skipped_elements;
+    report_.clipped_elements += outcome.clipped_elements;
+    if (dense_) return;
+    holders_.add(sub, outcome.weight);
+    if (holders_.bytes() > bytes_of_weights()) keep_dense_weights();
   }
 
-  /// Returns how many elements were left out.
+  /// Integers and counters. Returns how many elements were left out.
   template <class E>
-  std::int64_t add_tensor(const submodel& sub, std::size_t t, const tensor_view<const E>& tensor,
-                          double weight) {
+  std::int64_t merge_tensor(const submodel& sub, std::size_t t,
+                            const tensor_view<const E>& tensor) {
     const std::vector<std::int64_t>& extents = model_.tensors()[t].extents;
     detail::tensor_sums& own = state_[t];
-    if constexpr (!averageable<E>) {
-      own.integers.add(options_.integers, sub[tensor_id(t)], extents, tensor);
-      return 0;
+    if constexpr (averageable<E>) {
+      if (is_counter(t)) return own.counters.add(options_, sub[tensor_id(t)], extents, tensor);
     } else {
-      if (is_counter(t)) {
-        return own.counters.add(options_, sub[tensor_id(t)], extents, tensor);
-      }
-      if (options_.sums) return 0;  // see add_terms
-      own.begin_sums(extents);
-      if (dense_) keep_weights(t);
-      if (options_.on_non_finite != non_finite::skip_element ||
-          detail::find_non_finite(sub, t, tensor) < 0) {
-        own.add(sub[tensor_id(t)], extents, tensor, weight);
-        return 0;
-      }
-      keep_weights(t);
-      return own.add_finite(sub[tensor_id(t)], extents, tensor, weight);
+      own.integers.add(options_.integers, sub[tensor_id(t)], extents, tensor);
     }
+    return 0;
+  }
+
+  template <class E>
+  void add_weights(const submodel& sub, std::size_t t, const tensor_view<const E>& tensor,
+                   double weight, std::int64_t skipped) {
+    detail::tensor_sums& own = state_[t];
+    if (own.weights.empty()) return;
+    if constexpr (averageable<E>) {
+      if (skipped > 0) {
+        own.add_finite_weights(sub[tensor_id(t)], model_.tensors()[t].extents, tensor, weight);
+        return;
+      }
+    }
+    own.add_weight(sub[tensor_id(t)], weight);
   }
 
   model model_;

@@ -57,6 +57,10 @@ class loop_nest {
       return std::abs(a.global_stride) > std::abs(b.global_stride);
     });
     merge();
+    if (dimensions_.empty()) return;
+    const std::vector<run>& runs = dimensions_.front().selected.runs;
+    ascends_ = std::is_sorted(runs.begin(), runs.end(),
+                              [](const run& a, const run& b) { return a.first < b.first; });
   }
 
   /// Both tensors are row-major without gaps.
@@ -92,6 +96,36 @@ class loop_nest {
       return;
     }
     for_each_step(begin, end, [&](const run& r) { descend(0, r, global_start_, local_start_, f); });
+  }
+
+  /// The runs of pairs whose global offsets are from begin to end-1.
+  ///
+  /// Pre  The global tensor is row-major without gaps; begin and end are multiples of what an index of its
+  ///      first dimension of several indices spans.
+  template <class F>
+  void for_each_between(std::int64_t begin, std::int64_t end, F&& f) const {
+    if (empty_ || begin >= end) return;
+    if (dimensions_.empty()) {
+      const bool is_there = begin <= global_start_ && global_start_ < end;
+      if (is_there) f(global_start_, local_start_, std::int64_t{1});
+      return;
+    }
+    const std::int64_t from = first_index_at(begin);
+    const std::int64_t to = first_index_at(end);
+    const std::vector<run>& runs = dimensions_.front().selected.runs;
+    auto at = runs.begin();
+    if (ascends_) {
+      at = std::partition_point(at, runs.end(),
+                                [&](const run& r) { return r.first + r.length <= from; });
+    }
+    for (; at != runs.end(); ++at) {
+      if (ascends_ && at->first >= to) return;
+      const std::int64_t first = (std::max)(at->first, from);
+      const std::int64_t last = (std::min)(at->first + at->length, to);
+      if (first >= last) continue;
+      const run part{at->position + (first - at->first), first, last - first};
+      descend(0, part, global_start_, local_start_, f);
+    }
   }
 
   /// Whether there is a loop around the innermost one, whose runs are the same for each of its steps.
@@ -168,6 +202,13 @@ class loop_nest {
     return outer % extent == 0 && outer / extent == inner;
   }
 
+  /// The outermost loop's first index whose pairs lie at this global offset or behind it.
+  std::int64_t first_index_at(std::int64_t offset) const noexcept {
+    const std::int64_t stride = dimensions_.front().global_stride;
+    if (offset <= global_start_) return 0;
+    return (offset - global_start_ + stride - 1) / stride;
+  }
+
   static std::int64_t steps(const walk_dimension& d) noexcept {
     std::int64_t out = 0;
     for (const run& r : d.selected.runs) out += r.length;
@@ -217,6 +258,7 @@ class loop_nest {
   std::int64_t global_start_ = 0;
   std::int64_t local_start_ = 0;
   bool empty_ = false;
+  bool ascends_ = true;  // the runs of the outermost loop
 };
 
 }  // namespace subfed::inline v0::detail

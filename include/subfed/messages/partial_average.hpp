@@ -142,21 +142,23 @@ struct partial_limits {
 };
 
 /// Doubles, or 64-bit integers, one for each element.
-template <class Number>
-void append_numbers(field_writer& out, const std::vector<Number>& from) {
+template <class Numbers>
+void append_numbers(field_writer& out, const Numbers& from) {
+  using Number = typename Numbers::value_type;
   if constexpr (std::endian::native == std::endian::little) {
     out.bytes(std::as_bytes(std::span<const Number>(from)));
   } else {
     for (const Number& x : from) out.u64(std::bit_cast<std::uint64_t>(x));
   }
 }
-template <class Number>
-std::vector<Number> read_numbers(field_reader& in, std::size_t count) {
+template <class Numbers>
+Numbers read_numbers(field_reader& in, std::size_t count) {
+  using Number = typename Numbers::value_type;
   if (count > in.left() / 8) {
     in.refuse("there are " + std::to_string(in.left()) + " bytes left for " +
               std::to_string(count) + " numbers");
   }
-  std::vector<Number> out(count);
+  Numbers out(count);
   if constexpr (std::endian::native == std::endian::little) {
     const auto from = in.bytes(8 * count);
     if (count != 0) std::memcpy(out.data(), from.data(), from.size());
@@ -235,14 +237,14 @@ inline tensor_sums read_state(field_reader& in, const model::tensor_info& info, 
       chosen != out.range || !(out.largest >= 0)) {
     refuse("the range of its products");
   }
-  if (kind == 1) out.sums = read_numbers<double>(in, count);
-  if (kind == 2) out.fixed_sums = read_numbers<std::int64_t>(in, count);
+  if (kind == 1) out.sums = read_numbers<sum_memory<double>>(in, count);
+  if (kind == 2) out.fixed_sums = read_numbers<sum_memory<std::int64_t>>(in, count);
   for (const std::int64_t sum : out.fixed_sums) {
     if (std::fabs(static_cast<double>(sum)) > limits.largest_sum) {
       refuse("a sum of " + std::to_string(sum) + " quanta, which its weights and bound exclude");
     }
   }
-  if ((has & 1) != 0) out.weights = read_numbers<double>(in, count);
+  if ((has & 1) != 0) out.weights = read_numbers<std::vector<double>>(in, count);
   for (const double weight : out.weights) {
     if (!limits.allows(weight)) refuse("an element's weight is " + text(weight));
   }

@@ -183,6 +183,37 @@ TEST_CASE_TEMPLATE("means of streams have the bits of the plain loop", T, float,
   });
 }
 
+TEST_CASE_TEMPLATE("sums over weights of their own have the bits of the plain loop", T, float,
+                   double, half, bfloat16) {
+  namespace v = variant_tests;
+  using traits = subfed::scalar_traits<T>;
+  support::with_all_instructions([] {
+    if (!subfed::detail::in_lanes<T>()) return;
+    v::for_each_case(
+        [](v::numbers& random, std::int64_t length, std::size_t count, v::content what, bool) {
+          const auto n = static_cast<std::size_t>(length);
+          std::vector<double> sums, weights;
+          std::int64_t expected_held = 0;
+          for (std::size_t i = 0; i < n; ++i) {
+            sums.push_back(v::element<double>(random, what));
+            const bool held = count % 2 == 0 || random.below(3) != 0;
+            weights.push_back(held ? 0.25 * static_cast<double>(1 + random.below(40)) : 0);
+            expected_held += held ? 1 : 0;
+          }
+          std::vector<T> out(n + 1, traits::store(77));
+          CHECK(subfed::detail::divide_each(sums.data(), weights.data(), out.data(), length) ==
+                expected_held);
+          bool all = true;
+          for (std::size_t i = 0; i < n; ++i) {
+            volatile double mean = weights[i] > 0 ? sums[i] / weights[i] : 77;
+            all = all && v::same(out[i], traits::store(mean));
+          }
+          CHECK(all);
+          CHECK(v::same(out[n], traits::store(77)));
+        });
+  });
+}
+
 TEST_CASE_TEMPLATE("means of masked rows have the bits of the plain loop", T, float, half,
                    bfloat16) {
   namespace v = variant_tests;

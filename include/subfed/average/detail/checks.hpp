@@ -154,6 +154,23 @@ std::int64_t find_non_finite(const submodel& sub, std::size_t t,
   return first;
 }
 
+/// Of one tensor: how many.
+template <class E>
+std::int64_t count_non_finite(const submodel& sub, std::size_t t,
+                              const tensor_view<const E>& tensor) {
+  std::int64_t count = 0;
+  if constexpr (averageable<E>) {
+    const E* const data = tensor.data_handle();
+    const loop_nest walk(sub[tensor_id(t)], sub.parent().tensors()[t].extents, tensor);
+    walk.for_each([&](std::int64_t, std::int64_t l, std::int64_t length) {
+      for (std::int64_t i = 0; i < length; ++i) {
+        count += scalar_traits<E>::is_finite(data[l + i * walk.local_stride()]) ? 0 : 1;
+      }
+    });
+  }
+  return count;
+}
+
 /// The first NaN or infinity among the elements of an update that take part: which tensor, and where
 /// in the global tensor, row-major. Tensor number tensors.size() when there is none.
 template <class T>

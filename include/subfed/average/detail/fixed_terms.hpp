@@ -286,6 +286,18 @@ void fixed_mean(const std::int64_t* SUBFED_RESTRICT sums, double quantum, double
   // Divided by a multiple of the weight that is a power of two: nothing else is rounded.
   const divider by(scaled(weight, -exponent_of(quantum)));
   std::int64_t i = 0;
+  if constexpr (has_lanes<T> && sizeof(T) == 2) {
+    if (in_lanes<T>()) {
+      constexpr std::int64_t block = 512;
+      double values[block];
+      for (; i < length; i += block) {
+        const std::int64_t here = (std::min)(length - i, block);
+        for (std::int64_t k = 0; k < here; ++k) values[k] = static_cast<double>(sums[i + k]);
+        mean_streams<T>(nullptr, 0, true, values, by, division::by_instruction, out + i, here);
+      }
+      return;
+    }
+  }
 #if defined(__SSE2__) && defined(__x86_64__)
   if constexpr (std::is_same_v<T, float>) {
     const auto two = [sums](std::int64_t at) {

@@ -99,6 +99,9 @@ template <class T>
 std::int64_t divide_each(const double* SUBFED_RESTRICT sums, const double* SUBFED_RESTRICT weights,
                          T* SUBFED_RESTRICT out, std::int64_t length) noexcept {
   using traits = scalar_traits<T>;
+  if constexpr (has_lanes<T>) {
+    if (in_lanes<T>()) return divide_weighted(sums, weights, out, length);
+  }
   std::int64_t held = 0;
   for (std::int64_t i = 0; i < length; ++i) held += weights[i] > 0 ? 1 : 0;
   if (held == length) {  // the usual case, without a branch in the loop

@@ -114,6 +114,16 @@ class average_layout {
   std::span<const element_masks> masks() const noexcept { return masks_; }
   /// Rows are short, and so are their parts with the same holders.
   bool has_short_parts() const noexcept { return has_short_parts_; }
+  /// Memory of what participants hold.
+  std::int64_t bytes() const noexcept {
+    std::size_t out = nodes_.masks.size() * 8 + nodes_.positions.size() * 4;
+    for (const average_level& level : levels_) {
+      for (const std::vector<run>& runs : level.runs) out += runs.size() * sizeof(run);
+      out += participants_.size() * 16;
+    }
+    for (const element_masks& own : masks_) out += own.masks.size() * 6;
+    return static_cast<std::int64_t>(out);
+  }
   /// How many elements a participant has one after the other in memory; 0 where there are gaps. Known
   /// where there are masks or short parts.
   std::int64_t dense_size(std::size_t participant) const noexcept { return dense_[participant]; }

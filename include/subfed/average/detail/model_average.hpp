@@ -109,6 +109,7 @@ struct tensor_job {
   std::int64_t slabs_a_part;
   std::function<part_report(std::int64_t begin, std::int64_t end, pass does)> run;
   bool may_overflow = false;  ///< results may be too large for the global tensor's type
+  std::int64_t bytes = 0;     ///< of memory that goes with the job
   std::size_t tensor = 0;
 };
 
@@ -148,7 +149,7 @@ tensor_job floating_job(const tensor_view<E>& global, std::size_t t,
             average.run(begin, end);
             return average.report();
           },
-          !terms.is_plain() || largest > largest_of<E>()};
+          !terms.is_plain() || largest > largest_of<E>(), layout->bytes()};
 }
 
 template <class E>
@@ -242,6 +243,45 @@ tensor_job averaging_job(const tensor_view<E>& global, std::size_t t,
   }
 }
 
+/// Runs jobs in parts. Those that write are counted in the report.
+///
+/// Throws  error when the rehearsal finds a result that is too large.
+template <executor Executor>
+void run_jobs(const model& net, std::span<const tensor_job> jobs, pass does,
+              average_report& counted, Executor&& run_by) {
+  struct part {
+    const tensor_job* job;
+    std::int64_t begin, end;  // slabs
+    part_report report;
+  };
+  std::vector<part> parts;
+  for (const tensor_job& job : jobs) {
+    if (does == pass::rehearses && !job.may_overflow) continue;
+    for (std::int64_t begin = 0; begin < job.slabs; begin += job.slabs_a_part) {
+      parts.push_back({&job, begin, (std::min)(begin + job.slabs_a_part, job.slabs), {}});
+    }
+  }
+  run_by.parallel_for(static_cast<std::int64_t>(parts.size()), [&](std::int64_t i) {
+    const float_mode of_thread;
+    part& p = parts[static_cast<std::size_t>(i)];
+    p.report = p.job->run(p.begin, p.end, does);
+  });
+  for (const part& p : parts) {
+    if (does == pass::rehearses) {
+      if (p.report.overflowed == 0) continue;
+      const auto& info = net.tensors()[p.job->tensor];
+      fail("subfed: average: the average of tensor '" + info.name + "' at global element " +
+               index_text(p.report.first_overflow, info.extents) +
+               " is too large for the tensor's type",
+           {.tensor = info.name});
+    }
+    counted.held += p.report.held;
+    counted.unheld -= p.report.held;
+    counted.skipped_elements += p.report.skipped;
+    counted.overflowed += p.report.overflowed;
+  }
+}
+
 /// Averages all tensors and counts in the report. states: empty, or one for each tensor. T: the type
 /// of the global tensors' elements, U: of the members'; each may be void.
 ///
@@ -253,13 +293,9 @@ void average_model(const model& net, const tensor_views<T>& globals,
                    const average_options& options, double cohort_weight, average_report& report,
                    Executor&& run_by) {
   const float_mode mode;
-  struct part {
-    std::size_t job;
-    std::int64_t begin, end;  // slabs
-    part_report report;
-  };
   const distinct_submodels distinct = find_distinct(members);
-  std::vector<tensor_job> jobs;
+  std::vector<std::function<tensor_job()>> jobs;  // made when it is their turn
+  std::vector<std::size_t> tensors;               // of the jobs
   average_report counted = report;
   for (std::size_t t = 0; t < globals.size(); ++t) {
     if (globals[t].size() == 0) continue;
@@ -279,8 +315,8 @@ void average_model(const model& net, const tensor_views<T>& globals,
         if (is_counter) {
           const auto merged =
               merged_counters(net, t, members, state.counters, options, counted.skipped_elements);
-          jobs.push_back(counter_job(global, merged, options));
-          jobs.back().tensor = t;
+          jobs.push_back(
+              [global, merged, &options] { return counter_job(global, merged, options); });
           return;
         }
         if (members.empty() && state.weights == nullptr) return;
@@ -292,48 +328,32 @@ void average_model(const model& net, const tensor_views<T>& globals,
                             .largest = state.largest,
                             .weights_exponent = state.exponent};
         if (own.sums) terms.quantum = own.sums->quantum();
-        jobs.push_back(averaging_job(global, t, members, distinct, terms));
+        jobs.push_back(
+            [=, &distinct] { return averaging_job(global, t, members, distinct, terms); });
       } else {
         const auto merged = merged_integers(net, t, members, state.integers, options);
-        jobs.push_back(integer_job(global, net.tensors()[t].name, merged, options));
+        const tensor_job job = integer_job(global, net.tensors()[t].name, merged, options);
+        jobs.push_back([job] { return job; });
       }
-      jobs.back().tensor = t;
     });
+    tensors.resize(jobs.size(), t);
   }
 
-  std::vector<part> parts;
+  // With many clients, what each holds of a tensor takes more memory than the caches have: it is worked out
+  // for some tensors at a time, unless all are rehearsed before any is written.
+  constexpr std::int64_t most_bytes = 1 << 22;
+  const bool rehearses = options.on_non_finite == non_finite::refuse;
+  std::vector<tensor_job> now;
+  std::int64_t bytes = 0;
   for (std::size_t j = 0; j < jobs.size(); ++j) {
-    for (std::int64_t begin = 0; begin < jobs[j].slabs; begin += jobs[j].slabs_a_part) {
-      parts.push_back({j, begin, (std::min)(begin + jobs[j].slabs_a_part, jobs[j].slabs), {}});
-    }
-  }
-  const auto run = [&](pass does) {
-    run_by.parallel_for(static_cast<std::int64_t>(parts.size()), [&](std::int64_t i) {
-      const float_mode of_thread;
-      part& p = parts[static_cast<std::size_t>(i)];
-      const tensor_job& job = jobs[p.job];
-      if (does == pass::writes || job.may_overflow) p.report = job.run(p.begin, p.end, does);
-    });
-  };
-  const auto may_overflow = [](const tensor_job& job) { return job.may_overflow; };
-  if (options.on_non_finite == non_finite::refuse &&
-      std::any_of(jobs.begin(), jobs.end(), may_overflow)) {
-    run(pass::rehearses);
-    for (const part& p : parts) {
-      if (p.report.overflowed == 0) continue;
-      const auto& info = net.tensors()[jobs[p.job].tensor];
-      fail("subfed: average: the average of tensor '" + info.name + "' at global element " +
-               index_text(p.report.first_overflow, info.extents) +
-               " is too large for the tensor's type",
-           {.tensor = info.name});
-    }
-  }
-  run(pass::writes);
-  for (const part& p : parts) {
-    counted.held += p.report.held;
-    counted.unheld -= p.report.held;
-    counted.skipped_elements += p.report.skipped;
-    counted.overflowed += p.report.overflowed;
+    now.push_back(jobs[j]());
+    now.back().tensor = tensors[j];
+    bytes += now.back().bytes;
+    if ((rehearses || bytes < most_bytes) && j + 1 < jobs.size()) continue;
+    if (rehearses) run_jobs(net, now, pass::rehearses, counted, run_by);
+    run_jobs(net, now, pass::writes, counted, run_by);
+    now.clear();
+    bytes = 0;
   }
   report = counted;
 }

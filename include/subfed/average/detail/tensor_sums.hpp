@@ -19,13 +19,19 @@
 #include <subfed/scalar.hpp>
 #include <subfed/selection.hpp>
 #include <subfed/tensor_view.hpp>
+#include <subfed/untyped_view.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 
 namespace subfed::inline v0::detail {
 
@@ -40,27 +46,67 @@ struct tensor_state {
   double largest = 0;         ///< the largest number of the types of what was added
 };
 
+/// Allocates memory whose numbers have no value until they are written.
+template <class Number>
+struct unset_allocator : std::allocator<Number> {
+  template <class Other>
+  struct rebind {
+    using other = unset_allocator<Other>;
+  };
+  template <class Other>
+  void construct(Other*) noexcept {}
+};
+template <class Number>
+using sum_memory = std::vector<Number, unset_allocator<Number>>;
+
+/// Copies numbers of 8 bytes past the cache where that is possible.
+template <class Number>
+void copy_past_cache(const Number* from, std::int64_t length, Number* to) noexcept {
+  std::int64_t i = 0;
+#if defined(__SSE2__)
+  for (; i < length && reinterpret_cast<std::uintptr_t>(to + i) % 16 != 0; ++i) to[i] = from[i];
+  for (; i + 2 <= length; i += 2) {
+    const void* const source = from + i;
+    void* const target = to + i;
+    _mm_stream_si128(static_cast<__m128i*>(target),
+                     _mm_loadu_si128(static_cast<const __m128i*>(source)));
+  }
+  _mm_sfence();
+#endif
+  for (; i < length; ++i) to[i] = from[i];
+}
+
+/// An update's part in the sums of one tensor.
+template <class U>
+struct addend {
+  selection held;
+  const tensor_view<const U>* tensor;
+  double weight;
+  bool skips;  ///< it has elements that are not finite, which are left out
+};
+
 /// Empty until something is added.
 struct tensor_sums {
   std::optional<element_format> format = {};
-  std::vector<double> sums = {};              ///< times 2 to the power of range.exponent
-  std::vector<std::int64_t> fixed_sums = {};  ///< instead of them, under options.sums
-  std::vector<double> weights = {};           ///< empty, or one for every sum
+  sum_memory<double> sums = {};              ///< times 2 to the power of range.exponent
+  sum_memory<std::int64_t> fixed_sums = {};  ///< instead of them, under options.sums
+  std::vector<double> weights = {};          ///< empty, or one for every sum
   integer_merge integers = {};
   counter_merge counters = {};  ///< of a counter in floating point, which has no sums
   product_range range = {};
   double largest = 0;  ///< the largest number of the types that were added
 
   bool has_sums() const noexcept { return !sums.empty() || !fixed_sums.empty(); }
-  void begin_sums(std::span<const std::int64_t> extents) {
-    if (sums.empty()) sums.resize(memory_size<double>(extents), -0.0);
-  }
   void begin_fixed_sums(std::span<const std::int64_t> extents) {
     if (fixed_sums.empty()) fixed_sums.resize(memory_size<std::int64_t>(extents), 0);
   }
   void begin_sums_like(const tensor_sums& other) {
     if (sums.empty()) sums.resize(other.sums.size(), -0.0);
     if (fixed_sums.empty()) fixed_sums.resize(other.fixed_sums.size(), 0);
+  }
+  /// From now on every sum has its own weight. Pre: nothing has been added.
+  void begin_weights(std::span<const std::int64_t> extents) {
+    if (weights.empty()) weights.resize(memory_size<double>(extents), 0.0);
   }
 
   /// Multiplies sums by another power of two. Nothing is rounded.
@@ -87,86 +133,55 @@ struct tensor_sums {
     for (const auto& e : holders.entries()) add_weight(e.sub[id], e.weight);
   }
 
-  /// Adds an update's tensor; weights too where they are kept.
+  /// The same for those that are finite.
   template <class E>
-  void add(const selection& held, std::span<const std::int64_t> extents,
-           const tensor_view<const E>& tensor, double weight) {
-    largest = (std::max)(largest, largest_of<E>());
-    const double factor = factor_of(weight);
-    const loop_nest walk(held, extents, tensor);
-    double* const into = sums.data();
-    const E* const data = tensor.data_handle();
-    walk.for_each([&](std::int64_t g, std::int64_t l, std::int64_t length) {
-      accumulate(data + l, walk.local_stride(), factor, into + g, walk.global_stride(), length);
-    });
-    if (!weights.empty()) add_weight(held, weight);
-  }
-
-  /// Adds an update's tensor to fixed-point sums; weights too where they are kept. With a negated
-  /// rule and weight the update is taken back, to the bit. Returns how many values are beyond the
-  /// bound.
-  template <class E>
-  std::int64_t add(const selection& held, std::span<const std::int64_t> extents,
-                   const tensor_view<const E>& tensor, const term_rule& rule, double weight) {
-    const loop_nest walk(held, extents, tensor);
-    std::int64_t* const into = fixed_sums.data();
-    const E* const data = tensor.data_handle();
-    std::int64_t beyond = 0;
-    walk.for_each([&](std::int64_t g, std::int64_t l, std::int64_t length) {
-      beyond +=
-          add_terms(data + l, walk.local_stride(), rule, into + g, walk.global_stride(), length);
-    });
-    if (!weights.empty()) add_weight(held, weight);
-    return beyond;
-  }
-
-  /// The same without values that are not finite, which get no weight either. Pre: weights are kept.
-  template <class E>
-  std::int64_t add_finite(const selection& held, std::span<const std::int64_t> extents,
-                          const tensor_view<const E>& tensor, const term_rule& rule, double weight,
-                          std::int64_t& left_out) {
-    const loop_nest walk(held, extents, tensor);
-    std::int64_t beyond = 0;
-    walk.for_each([&](std::int64_t g, std::int64_t l, std::int64_t length) {
-      for (std::int64_t i = 0; i < length; ++i) {
-        const double x = scalar_traits<E>::load(tensor.data_handle()[l + i * walk.local_stride()]);
-        if (!is_finite_double(x)) {
-          left_out += 1;
-          continue;
-        }
-        const std::size_t here = at(g + i * walk.global_stride());
-        fixed_sums[here] += rule(x);
-        weights[here] += weight;
-        beyond += rule.is_beyond(x) ? 1 : 0;
-      }
-    });
-    return beyond;
-  }
-
-  /// The same in doubles.
-  ///
-  /// Pre      weights are kept.
-  /// Returns  how many elements were left out.
-  template <class E>
-  std::int64_t add_finite(const selection& held, std::span<const std::int64_t> extents,
+  void add_finite_weights(const selection& held, std::span<const std::int64_t> extents,
                           const tensor_view<const E>& tensor, double weight) {
-    largest = (std::max)(largest, largest_of<E>());
-    const double factor = factor_of(weight);
     const loop_nest walk(held, extents, tensor);
-    std::int64_t left_out = 0;
     walk.for_each([&](std::int64_t g, std::int64_t l, std::int64_t length) {
       for (std::int64_t i = 0; i < length; ++i) {
-        const E x = tensor.data_handle()[l + i * walk.local_stride()];
-        if (!scalar_traits<E>::is_finite(x)) {
-          ++left_out;
+        if (!scalar_traits<E>::is_finite(tensor.data_handle()[l + i * walk.local_stride()]))
           continue;
-        }
-        const std::size_t here = at(g + i * walk.global_stride());
-        accumulate(&x, 1, factor, &sums[here], 1, 1);
-        weights[here] += weight;
+        weights[at(g + i * walk.global_stride())] += weight;
       }
     });
-    return left_out;
+  }
+
+  /// Adds updates' tensors, in their order, which have the same power of two; weights too where they
+  /// are kept.
+  template <class U>
+  void add(std::span<const addend<U>> updates, std::span<const std::int64_t> extents) {
+    const bool is_new = sums.empty();
+    if (is_new) sums.resize(memory_size<double>(extents));
+    std::vector<double> factors;
+    for (const addend<U>& a : updates) {
+      factors.push_back(factor_of(a.weight));
+      with_type(*a.tensor, [&]<class E>(const tensor_view<const E>&) {
+        if constexpr (averageable<E>) largest = (std::max)(largest, largest_of<E>());
+      });
+    }
+    add_in_tiles(updates, extents, is_new, sums, -0.0, [&](std::size_t number) {
+      return [factor = factors[number]](const auto* from, std::int64_t stride, double* to,
+                                        std::int64_t sum_stride, std::int64_t length) {
+        accumulate(from, stride, factor, to, sum_stride, length);
+      };
+    });
+  }
+
+  /// Adds them to fixed-point sums. With negated rules the updates are taken back, to the bit. beyond: how
+  /// many values of each are beyond the bound.
+  template <class U>
+  void add(std::span<const addend<U>> updates, std::span<const std::int64_t> extents,
+           std::span<const term_rule> rules, std::span<std::int64_t> beyond) {
+    const bool is_new = fixed_sums.empty();
+    if (is_new) fixed_sums.resize(memory_size<std::int64_t>(extents));
+    add_in_tiles(updates, extents, is_new, fixed_sums, std::int64_t{0}, [&](std::size_t number) {
+      return [rule = rules[number], &count = beyond[number]](
+                 const auto* from, std::int64_t stride, std::int64_t* to, std::int64_t sum_stride,
+                 std::int64_t length) {
+        count += add_terms(from, stride, rule, to, sum_stride, length);
+      };
+    });
   }
 
   /// Adds the sums and weights of another average.
@@ -193,19 +208,100 @@ struct tensor_sums {
             largest};
   }
 
+  /// As before the first addition; the memory for the sums is kept.
+  void forget_sums() {
+    sums.clear();
+    fixed_sums.clear();
+    weights.clear();
+  }
+
   /// Forgets what was added; the memory for the sums is kept.
   void clear() {
+    forget_sums();
     format.reset();
-    clear_sums(sums.data(), static_cast<std::int64_t>(sums.size()));
-    std::fill(fixed_sums.begin(), fixed_sums.end(), std::int64_t{0});
     range = {};
     largest = 0;
-    weights.clear();
     integers = {};
     counters = {};
   }
 
  private:
+  /// Calls make_put(number of an update)(elements, their stride, sums, stride of the sums, length) for all
+  /// runs of the updates, tile by tile: a tile's sums stay in the cache until all updates are in them. New
+  /// sums begin with `nothing` in a tile of their own, from where they go past the cache.
+  template <class U, class Number, class MakePut>
+  void add_in_tiles(std::span<const addend<U>> updates, std::span<const std::int64_t> extents,
+                    bool is_new, sum_memory<Number>& all, Number nothing, MakePut&& make_put) {
+    std::vector<loop_nest> walks;
+    for (const addend<U>& a : updates) {
+      with_type(*a.tensor,
+                [&](const auto& tensor) { walks.emplace_back(a.held, extents, tensor); });
+    }
+    bool any = false;
+    const auto add_between = [&](std::int64_t begin, std::int64_t end, Number* into) {
+      for (std::size_t number = 0; number < updates.size(); ++number) {
+        const addend<U>& a = updates[number];
+        const loop_nest& walk = walks[number];
+        const std::int64_t to = walk.global_stride();
+        const std::int64_t step = walk.local_stride();
+        const auto put = make_put(number);
+        with_type(*a.tensor, [&]<class E>(const tensor_view<const E>& tensor) {
+          if constexpr (averageable<E>) {
+            const E* const data = tensor.data_handle();
+            if (!a.skips && weights.empty()) {
+              walk.for_each_between(begin, end,
+                                    [&](std::int64_t g, std::int64_t l, std::int64_t n) {
+                                      any = true;
+                                      put(data + l, step, into + (g - begin), to, n);
+                                    });
+              return;
+            }
+            const auto add_run = [&](const E* from, std::int64_t g, std::int64_t length) {
+              put(from, step, into + (g - begin), to, length);
+              if (weights.empty()) return;
+              for (std::int64_t i = 0; i < length; ++i) weights[at(g + i * to)] += a.weight;
+            };
+            walk.for_each_between(begin, end, [&](std::int64_t g, std::int64_t l, std::int64_t n) {
+              any = true;
+              const E* const from = data + l;
+              if (!a.skips) return add_run(from, g, n);
+              for (std::int64_t i = 0; i < n; ++i) {
+                if (!scalar_traits<E>::is_finite(from[i * step])) continue;
+                add_run(from + i * step, g + i * to, 1);
+              }
+            });
+          }
+        });
+      }
+    };
+    const std::int64_t size = static_cast<std::int64_t>(all.size());
+    std::int64_t unit = 0;  // what an index of the first dimension of several indices spans
+    for (std::size_t r = 0; unit == 0 && r < extents.size(); ++r) {
+      if (extents[r] > 1) unit = size / extents[r];
+    }
+    constexpr std::int64_t tile_sums = 1 << 14;
+    std::int64_t tile = size;
+    if (unit != 0 && (is_new || updates.size() > 1)) {
+      tile = (std::max)(tile_sums / unit, std::int64_t{1}) * unit;
+    }
+    constexpr std::int64_t longest = 1 << 17;
+    const bool apart = is_new && tile <= longest;
+    if (is_new && !apart) std::fill(all.begin(), all.end(), nothing);
+    sum_memory<Number> own;
+    if (apart) own.resize(at((std::min)(tile, size)), nothing);
+    for (std::int64_t begin = 0; begin < size; begin += tile) {
+      const std::int64_t end = (std::min)(begin + tile, size);
+      if (!apart) {
+        add_between(begin, end, all.data() + begin);
+        continue;
+      }
+      any = false;
+      add_between(begin, end, own.data());
+      copy_past_cache(own.data(), end - begin, all.data() + begin);
+      if (any) std::fill(own.begin(), own.end(), nothing);
+    }
+  }
+
   /// The factor for values.
   double factor_of(double weight) const noexcept { return scaled(weight, range.exponent); }
   static std::size_t at(std::int64_t i) noexcept { return static_cast<std::size_t>(i); }

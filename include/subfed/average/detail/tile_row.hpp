@@ -52,12 +52,17 @@ class tile_row : protected node_row<T, From> {
                       std::int64_t sum_offset, std::int64_t begin, std::int64_t end) {
     const std::int64_t unit = inner().unit;
     const bool by_element = skips_elements();
-    start_tile(sum_offset + begin * unit * inner().sum_stride, (end - begin) * unit);
+    const bool fast = plain_ && !by_element && layout_.contiguous() && !makes_terms();
+    const double* sums = sums_.data();
+    if (fast && terms_.sums != nullptr) {
+      sums = terms_.sums + sum_offset + begin * unit;
+    } else {
+      start_tile(sum_offset + begin * unit * inner().sum_stride, (end - begin) * unit);
+    }
     // There is one weight per unit, or per element where single elements may be left out.
     const std::int64_t weight_unit = by_element ? std::int64_t{1} : unit;
     std::fill_n(weights_.data(), (end - begin) * unit / weight_unit, 0.0);
 
-    const bool fast = plain_ && !by_element && layout_.contiguous() && !makes_terms();
     if (fast && unit == 1) {
       add_holders<1>(holders, begin, end);
     } else if (fast && unit == 9) {
@@ -69,10 +74,11 @@ class tile_row : protected node_row<T, From> {
 
     T* const out = global_ + global_offset + begin * unit * inner().global_stride;
     if (fast && !checked_ && unit == 1) {
-      report_.held += divide_each(sums_.data(), weights_.data(), out, end - begin);
+      report_.held += divide_each(sums, weights_.data(), out, end - begin);
     } else if (fast && !checked_ && unit == 9) {
-      divide_units<9>(out, end - begin);
+      divide_units<9>(sums, out, end - begin);
     } else {
+      if (sums != sums_.data()) std::copy_n(sums, (end - begin) * unit, sums_.data());
       write_units(begin * unit, weight_unit, (end - begin) * unit);
     }
     mend(begin * unit, end * unit);
@@ -118,13 +124,23 @@ class tile_row : protected node_row<T, From> {
 
   /// Writes units of U elements from the tile; those without weight keep their bits.
   template <std::int64_t U>
-  void divide_units(T* out, std::int64_t units) {
+  void divide_units(const double* sums, T* out, std::int64_t units) {
+    if constexpr (has_lanes<T>) {
+      if (in_lanes<T>()) {
+        for (std::int64_t n = units; n-- > 0;) {  // a weight for each element
+          const double weight = weights_[static_cast<std::size_t>(n)];
+          std::fill_n(weights_.data() + n * U, U, weight);
+        }
+        report_.held += divide_each(sums, weights_.data(), out, units * U);
+        return;
+      }
+    }
     divider by(1);
     for (std::int64_t n = 0; n < units; ++n) {
       const double weight = weights_[static_cast<std::size_t>(n)];
       if (!(weight > 0)) continue;
       if (weight != by.weight) by = divider(weight);
-      divide_unit<U>(sums_.data() + n * U, by, out + n * U);
+      divide_unit<U>(sums + n * U, by, out + n * U);
       report_.held += U;
     }
   }

@@ -86,6 +86,17 @@ void mean_streams(const stream<T>* streams, std::size_t count, bool ones, const 
   }
 }
 
+/// out[i] = sums[i] / weights[i]; elements without weight keep their bits. Returns how many have some.
+///
+/// Pre  in_lanes<T>()
+template <has_lanes T>
+std::int64_t divide_weighted(const double* sums, const double* weights, T* out,
+                             std::int64_t length) noexcept {
+  return instructions_in_use() == instructions::avx512
+             ? avx512::divide_weighted(sums, weights, out, length)
+             : avx2::divide_weighted(sums, weights, out, length);
+}
+
 /// The means of rows with the same holders; what nobody holds keeps its bits. holders are
 /// behind the last row afterwards.
 ///
@@ -133,6 +144,10 @@ void add_streams(const stream<T>*, std::size_t, bool, const double*, double*,
 template <has_lanes T>
 void mean_streams(const stream<T>*, std::size_t, bool, const double*, const divider&, division, T*,
                   std::int64_t) noexcept {}
+template <has_lanes T>
+std::int64_t divide_weighted(const double*, const double*, T*, std::int64_t) noexcept {
+  return 0;
+}
 template <has_lanes T>
 std::int64_t masked_mean(const masked_row<T>&) noexcept {
   return 0;
