@@ -2,6 +2,7 @@
 /// The selective average, one update at a time: add, merge, finish.
 #pragma once
 
+#include <subfed/average/detail/admission.hpp>
 #include <subfed/average/detail/any_element.hpp>
 #include <subfed/average/detail/checks.hpp>
 #include <subfed/average/detail/counter_merge.hpp>
@@ -139,7 +140,8 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
       return;
     }
     for (std::size_t t = 0; t < state_.size(); ++t) {
-      check_format(t, other.state_[t].format, state_[t].format);
+      detail::check_format<T>(model_.tensors()[t].name, other.state_[t].format, state_[t].format,
+                              options_.content);
     }
     detail::check_total_weight(cohort_weight_ + other.cohort_weight_, options_);
     std::vector<detail::product_range> ranges;
@@ -198,7 +200,8 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
     }
     places.check_apart("average");
     for (std::size_t t = 0; t < globals.size(); ++t) {
-      check_format(t, format_of(globals[t]), state_[t].format);
+      detail::check_format<T>(model_.tensors()[t].name, detail::named_format(globals[t]),
+                              state_[t].format, options_.content);
     }
     std::vector<detail::member<T>> members;
     for (const auto& e : holders_.entries()) members.push_back({&e.sub, e.weight, nullptr});
@@ -259,55 +262,11 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
  private:
   friend struct detail::internals;
 
-  /// Nothing for a typed view of numbers that are averaged: they are compatible with all others.
-  template <class V>
-  static std::optional<element_format> format_of(const tensor_view<V>& view) {
-    if constexpr (std::is_void_v<V>) {
-      return view.format();
-    } else {
-      return {};
-    }
-  }
-
-  void check_format(std::size_t t, std::optional<element_format> found,
-                    const std::optional<element_format>& known) const {
-    const std::string& name = model_.tensors()[t].name;
-    const auto refuse = [&](const std::string& expected) {
-      detail::fail("subfed: average: tensor '" + name + "' has elements of type " +
-                       detail::format_text(*found) + ", expected " + expected,
-                   {.tensor = name});
-    };
-    if (!found) return;
-    if constexpr (!std::is_void_v<T>) {
-      if (!detail::is_floating(*found)) refuse("floating-point numbers");
-    }
-    if (!known || *found == *known) return;
-    if (detail::is_floating(*found) && detail::is_floating(*known)) return;
-    if (detail::are_deltas_of_integers(options_.content, *found, *known)) return;
-    refuse(detail::format_text(*known) + " as in earlier updates");
-  }
-
-  /// An update that has passed all checks.
-  template <class U>
-  struct admitted {
-    const detail::member<U>* update;
-    update_outcome outcome;
-    std::vector<detail::product_range> ranges;  // of the tensors' sums, with it
-    std::vector<std::int64_t> skipped;          // elements of each tensor that are left out
-  };
-
-  /// What the checks of a group go on from: the state as it will be.
-  struct prospect {
-    std::vector<std::optional<element_format>> formats;
-    std::vector<detail::product_range> ranges;
-    std::set<std::pair<std::uint64_t, std::uint64_t>> seen;  // of the group
-    double cohort_weight;
-  };
-
   template <class U>
   std::vector<update_outcome> add_all(std::span<const detail::member<U>> updates) {
     const detail::float_mode mode;
-    std::vector<admitted<U>> all = admit(updates);
+    detail::admission<T> checks(model_, options_, state_, seen_, cohort_weight_);
+    std::vector<detail::admitted<U>> all = checks.admit(updates, report_.refused_clients);
     std::vector<bool> has_weights;  // the sums then come with them
     for (const detail::tensor_sums& own : state_) {
       has_weights.push_back(dense_ || !own.weights.empty());
@@ -318,122 +277,17 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
       add_sums<U>(all);
     }
     std::vector<update_outcome> outcomes;
-    for (admitted<U>& a : all) {
+    for (detail::admitted<U>& a : all) {
       take(a, has_weights);
       outcomes.push_back(std::move(a.outcome));
     }
     return outcomes;
   }
 
-  /// What becomes of updates. Nothing changes.
-  ///
-  /// Throws  error for one that is refused (which is counted where it is for its round).
-  template <class U>
-  std::vector<admitted<U>> admit(std::span<const detail::member<U>> updates) {
-    prospect then{{}, {}, {}, cohort_weight_};
-    for (const detail::tensor_sums& own : state_) {
-      then.formats.push_back(own.format);
-      then.ranges.push_back(own.range);
-    }
-    // Values are checked while they are added. That is too late where it decides whether another update is
-    // the second one of its client.
-    const bool checks_bound = options_.sums && updates.size() > 1 &&
-                              options_.sums->on_out_of_bound == out_of_bound::skip_client;
-    std::vector<admitted<U>> out;
-    for (const detail::member<U>& u : updates) {
-      admitted<U>& own = out.emplace_back();
-      own.update = &u;
-      own.outcome = admit(u, then);
-      if (!own.outcome) continue;
-      own.ranges = ranges_with(u, own.outcome.weight, then.ranges);
-      const bool is_held = own.outcome.weight > 0;
-      if (checks_bound && is_held &&
-          !detail::admits(*u.sub, detail::find_beyond(*u.sub, *u.tensors, options_), options_,
-                          own.outcome)) {
-        continue;
-      }
-      then.cohort_weight += own.outcome.weight;
-      if (options_.round) then.seen.insert(key_of(u));
-      if (!is_held) continue;
-      then.ranges = own.ranges;
-      own.skipped = skipped_elements(u);
-      for (std::size_t t = 0; t < state_.size(); ++t) {
-        if (model_.tensors()[t].is_local() || then.formats[t]) continue;
-        then.formats[t] = format_of((*u.tensors)[t]);
-      }
-    }
-    return out;
-  }
-
-  template <class U>
-  update_outcome admit(const detail::member<U>& u, const prospect& then) {
-    detail::check_update<U>(model_, *u.sub, *u.tensors, u.weight);
-    for (std::size_t t = 0; t < state_.size(); ++t) {
-      if (model_.tensors()[t].is_local()) continue;
-      check_format(t, format_of((*u.tensors)[t]), then.formats[t]);
-    }
-    update_outcome outcome = detail::outcome_by_round(*u.sub, u.weight, options_);
-    if (outcome && options_.round &&
-        (seen_.count(key_of(u)) != 0 || then.seen.count(key_of(u)) != 0)) {
-      outcome.fate = fate::repeated;
-      outcome.weight = 0;
-    }
-    if (!outcome) {
-      if (detail::is_refused(outcome.fate, options_)) {
-        ++report_.refused_clients;
-        detail::refuse_round(*u.sub, outcome.fate, options_);
-      }
-      return outcome;
-    }
-    // One that is left out is not marked as seen: the client may send a better one.
-    if (!detail::admits(*u.sub, *u.tensors, options_, outcome)) return outcome;
-    detail::check_total_weight(then.cohort_weight + outcome.weight, options_);
-    return outcome;
-  }
-
-  template <class U>
-  static std::pair<std::uint64_t, std::uint64_t> key_of(const detail::member<U>& u) {
-    return {u.sub->origin().round, u.sub->origin().client};
-  }
-
-  /// The ranges of the products in the tensors' sums, with an update included.
-  ///
-  /// Throws  error when a double cannot hold their sum.
-  template <class U>
-  std::vector<detail::product_range> ranges_with(
-      const detail::member<U>& u, double weight,
-      const std::vector<detail::product_range>& before) const {
-    std::vector<detail::product_range> out = before;
-    if (options_.sums || !(weight > 0)) return out;
-    for (std::size_t t = 0; t < out.size(); ++t) {
-      if (model_.tensors()[t].is_local() || is_counter(t)) continue;
-      detail::with_type((*u.tensors)[t], [&]<class E>(const tensor_view<const E>& tensor) {
-        if constexpr (averageable<E>) {
-          detail::include_products(out[t], *u.sub, t, tensor, weight);
-        }
-      });
-    }
-    return out;
-  }
-
-  /// How many elements of each tensor are left out as not finite; of counters, see take().
-  template <class U>
-  std::vector<std::int64_t> skipped_elements(const detail::member<U>& u) const {
-    std::vector<std::int64_t> out(state_.size(), 0);
-    if (options_.on_non_finite != non_finite::skip_element) return out;
-    for (std::size_t t = 0; t < out.size(); ++t) {
-      if (model_.tensors()[t].is_local() || is_counter(t)) continue;
-      detail::with_type((*u.tensors)[t], [&](const auto& tensor) {
-        out[t] = detail::count_non_finite(*u.sub, t, tensor);
-      });
-    }
-    return out;
-  }
-
   /// Calls f(number of a tensor that has sums, its part in each of the updates that count, and which of them
   /// that is).
   template <class U, class F>
-  void for_each_sum(const std::vector<admitted<U>>& updates, F&& f) {
+  void for_each_sum(const std::vector<detail::admitted<U>>& updates, F&& f) {
     for (std::size_t t = 0; t < state_.size(); ++t) {
       if (model_.tensors()[t].is_local() || is_counter(t)) continue;
       std::vector<detail::addend<U>> parts;
@@ -483,7 +337,7 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
 
   /// Adds updates' tensors to the sums of doubles, and to weights that are kept already.
   template <class U>
-  void add_sums(const std::vector<admitted<U>>& updates) {
+  void add_sums(const std::vector<detail::admitted<U>>& updates) {
     for_each_sum<U>(updates, [&](std::size_t t, auto parts, const auto& numbers) {
       const auto range = [&](std::size_t i) { return updates[numbers[i]].ranges[t]; };
       detail::tensor_sums& own = state_[t];
@@ -501,7 +355,7 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
   ///
   /// Throws  error for a value beyond the bound, as the options say; nothing has changed then.
   template <class U>
-  void add_terms(std::vector<admitted<U>>& updates) {
+  void add_terms(std::vector<detail::admitted<U>>& updates) {
     std::vector<std::int64_t> beyond(updates.size(), 0);
     std::vector<bool> has_sums;
     for (const detail::tensor_sums& own : state_) has_sums.push_back(own.has_sums());
@@ -530,7 +384,7 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
 
   /// beyond: how many values of each update are beyond the bound.
   template <class U>
-  void add_terms(const std::vector<admitted<U>>& updates, takes which,
+  void add_terms(const std::vector<detail::admitted<U>>& updates, takes which,
                  std::vector<std::int64_t>& beyond) {
     for_each_sum<U>(updates, [&](std::size_t t, auto parts, const auto& numbers) {
       std::vector<detail::addend<U>> own(parts.begin(), parts.end());
@@ -550,7 +404,7 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
   /// Counts an update, and adds what comes one by one: integers, counters, and the weights where they were
   /// not kept before.
   template <class U>
-  void take(admitted<U>& a, const std::vector<bool>& has_weights) {
+  void take(detail::admitted<U>& a, const std::vector<bool>& has_weights) {
     update_outcome& outcome = a.outcome;
     const submodel& sub = *a.update->sub;
     if (!outcome) {
@@ -559,12 +413,12 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
     }
     ++report_.clients;
     cohort_weight_ += outcome.weight;
-    if (options_.round) seen_.insert(key_of(*a.update));
+    if (options_.round) seen_.insert(detail::key_of(*a.update->sub));
     if (!(outcome.weight > 0)) return;
     for (std::size_t t = 0; t < state_.size(); ++t) {
       if (model_.tensors()[t].is_local()) continue;
       const tensor_view<const U>& tensor = (*a.update->tensors)[t];
-      if (!state_[t].format) state_[t].format = format_of(tensor);
+      if (!state_[t].format) state_[t].format = detail::named_format(tensor);
       if (a.skipped[t] > 0) keep_weights(t);
       outcome.skipped_elements += a.skipped[t];
       detail::with_type(tensor, [&](const auto& typed) {
@@ -613,7 +467,7 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
   std::vector<detail::tensor_sums> state_;
   detail::holder_list holders_;  // empty while dense_
   bool dense_ = false;
-  std::set<std::pair<std::uint64_t, std::uint64_t>> seen_;  // round and client, if options_.round
+  std::set<detail::round_and_client> seen_;  // round and client, if options_.round
   double cohort_weight_ = 0;
   average_report report_;
 };
