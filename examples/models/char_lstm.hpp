@@ -10,6 +10,12 @@
 
 namespace models {
 
+struct char_lstm_options {
+  std::int64_t characters = 80;
+  std::int64_t embedding = 8;
+  std::int64_t hidden = 256;
+};
+
 struct char_lstm {
   subfed::model net;
   subfed::group_id characters;
@@ -19,11 +25,11 @@ struct char_lstm {
 };
 
 /// The hidden state is cut, and with it the memory cell; characters and their embedding are whole.
-inline char_lstm describe_char_lstm() {
+inline char_lstm describe_char_lstm(const char_lstm_options& options = {}) {
   subfed::model net;
-  const auto characters = net.group("characters", 80, subfed::cut::never);
-  const auto width = net.group("embedding", 8, subfed::cut::never);
-  const auto hidden = net.group("hidden", 256);
+  const auto characters = net.group("characters", options.characters, subfed::cut::never);
+  const auto width = net.group("embedding", options.embedding, subfed::cut::never);
+  const auto hidden = net.group("hidden", options.hidden);
   embedding(net, "encoder", {.count = characters, .width = width});
   const auto cells = lstm(net, "lstm", {.in = width, .hidden = {hidden}}).cells;
   const auto decoder = linear(net, "decoder", {hidden, characters});

@@ -4,16 +4,19 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <models/char_lstm.hpp>
 #include <models/lenet.hpp>
 #include <models/pre_resnet18.hpp>
+#include <models/transformer.hpp>
 #include <string>
 #include <subfed/layers.hpp>
 
 #include "data.hpp"
+#include "text_data.hpp"
 
 namespace trainer {
 
-channel_counts full_size(model_kind model, std::int64_t width) {
+channel_counts full_size(model_kind model, std::int64_t width, std::int64_t vocabulary) {
   channel_counts out{{32, 64}, {32, 64}, class_count, model};
   if (model == model_kind::pre_resnet18) {
     out.stream = {64, 128, 256, 512};
@@ -22,6 +25,10 @@ channel_counts full_size(model_kind model, std::int64_t width) {
   if (model == model_kind::lenet) {
     out.stream = {};
     out.inner = {32, 64, 64, 512};
+  }
+  if (model == model_kind::char_lstm) out = {{}, {256}, character_count, model};
+  if (model == model_kind::transformer) {
+    out = {{128}, {16, 2048, 16, 2048, 16, 2048, 128}, vocabulary, model};
   }
   return widened(out, static_cast<double>(width));
 }
@@ -74,11 +81,56 @@ architecture describe_lenet(const channel_counts& whole) {
   return {made.net, {}, hidden, made.hidden, made.classes, made.work, whole.model, norm_kind::none};
 }
 
+architecture describe_char_lstm(const channel_counts& whole) {
+  const models::char_lstm made =
+      models::describe_char_lstm({.characters = whole.classes, .hidden = whole.inner.at(0)});
+  const auto tensor = [&](const char* name) { return made.net.find_tensor(name); };
+  subfed::workload work(made.net);
+  for (const char* gates : {"ih", "hh"}) {
+    work.linear({tensor(fmt::format("lstm.weight_{}_l0", gates).c_str()), {}}, characters_each);
+  }
+  work.linear({tensor("decoder.weight"), {}}, characters_each);
+  return {made.net,        {},   {made.hidden}, made.hidden,
+          made.characters, work, whole.model,   norm_kind::none};
+}
+
+architecture describe_transformer(const channel_counts& whole) {
+  models::transformer_options options;
+  options.vocabulary = whole.classes;
+  options.width = whole.stream.at(0);
+  options.head_width = whole.inner.at(0);
+  options.hidden = whole.inner.at(1);
+  const models::transformer made = models::describe_transformer(options);
+  subfed::workload work(made.net);
+  std::vector<subfed::group_id> inner;
+  const auto linear = [&](const std::string& name) {
+    work.linear({made.net.find_tensor(name + ".weight"), {}}, words_each);
+  };
+  for (std::size_t l = 0; l < made.hidden.size(); ++l) {
+    inner.push_back(made.heads[l]);
+    inner.push_back(made.hidden[l]);
+    const std::string layer = fmt::format("layers.{}.", l);
+    for (const char* part : {"attention.q_proj", "attention.k_proj", "attention.v_proj",
+                             "attention.o_proj", "linear1", "linear2"}) {
+      linear(layer + part);
+    }
+    const subfed::dimension heads = subfed::dimension(made.heads[l]).repeat(options.heads);
+    for (int i = 0; i < 2; ++i) work.attention(heads, words_each * words_each);
+  }
+  linear("decoder1");
+  linear("decoder2");
+  inner.push_back(made.decoder);
+  return {made.net,   {made.width}, inner,       made.decoder,
+          made.words, work,         whole.model, norm_kind::none};
+}
+
 }  // namespace
 
 architecture describe(const channel_counts& whole, const network_variant& variant) {
   if (whole.model == model_kind::pre_resnet18) return describe_pre_resnet18(whole);
   if (whole.model == model_kind::lenet) return describe_lenet(whole);
+  if (whole.model == model_kind::char_lstm) return describe_char_lstm(whole);
+  if (whole.model == model_kind::transformer) return describe_transformer(whole);
   subfed::model net;
   std::vector<subfed::group_id> stream, inner;
   for (std::size_t s = 0; s < whole.stream.size(); ++s) {

@@ -18,7 +18,8 @@ struct channel_counts {
   std::vector<std::int64_t>
       stream;  // one per stage: the channels that its residual adds tie together
   std::vector<std::int64_t> inner;  // one per block: between its two convolutions; of a network
-                                    // without residual adds: one per hidden layer
+      // without residual adds: one per hidden layer; of a Transformer:
+      // of a head and hidden by layers, then those of the decoder
   std::int64_t classes = 0;
   model_kind model = model_kind::small;
 
@@ -26,8 +27,9 @@ struct channel_counts {
 };
 
 /// The network that a device of capacity 1 can train: small has two stages of 32 and 64 channels,
-/// times the width.
-channel_counts full_size(model_kind model = model_kind::small, std::int64_t width = 1);
+/// times the width. `vocabulary`: the classes of the Transformer.
+channel_counts full_size(model_kind model = model_kind::small, std::int64_t width = 1,
+                         std::int64_t vocabulary = 1000);
 
 /// The same network with a share of the channels; the classes stay.
 channel_counts narrowed(const channel_counts& whole, subfed::capacity share);
@@ -42,7 +44,7 @@ struct architecture {
   std::vector<subfed::group_id> inner;
   subfed::group_id last;  // of the hidden groups: the one that the output layer reads
   subfed::group_id classes;
-  subfed::workload work;  // of one image of 28 x 28 pixels
+  subfed::workload work;  // of one image of 28 x 28 pixels, or one sequence of a text
   model_kind model = model_kind::small;
   norm_kind norm = norm_kind::batch;
 

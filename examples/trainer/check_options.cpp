@@ -78,6 +78,7 @@ void check_options(const options& o) {
   require_at_least("--samples", o.samples, 1);
 
   require_within("--width", o.width, 1, 64);
+  require_within("--vocabulary", o.vocabulary, 2, 1'000'000);
   require_at_least("--rounds", o.rounds, 1);
   require(o.rounds <= 10'000'000, "--rounds", "at most 10000000", o.rounds);
   require_at_least("--local-epochs", o.local_epochs, 1);

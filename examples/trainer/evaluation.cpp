@@ -47,7 +47,7 @@ network_moments measure_moments(const network& network, double scale, const devi
   std::vector<network_moments> seen(batches_of(samples));
   workers.run(seen.size(), [&](std::size_t b) {
     const torch::NoGradGuard no_grad;
-    network.forward(data.images(batch_at(samples, b)), {norm_mode::measure, &seen[b], scale});
+    network.forward(data.inputs(batch_at(samples, b)), {norm_mode::measure, &seen[b], scale});
   });
   network_moments mean = seen.front();
   for (std::size_t layer = 0; layer < mean.size(); ++layer) {
@@ -69,13 +69,19 @@ at::Tensor all_logits(const network& network, double scale, const device_data& d
   workers.run(parts.size(), [&](std::size_t b) {
     const torch::NoGradGuard no_grad;
     const forward_pass pass{norm_mode::given, &moments, scale};
-    parts[b] = network.forward(data.images(batch_at(samples, b)), pass).to(at::kCPU);
+    parts[b] = network.forward(data.inputs(batch_at(samples, b)), pass).to(at::kCPU);
   });
   return at::cat(parts);
 }
 
-double share_right(const at::Tensor& logits, const at::Tensor& labels) {
-  return logits.argmax(1).eq(labels).to(at::kDouble).mean().item<double>();
+double share_right(const at::Tensor& logits, const at::Tensor& targets) {
+  return logits.argmax(1).eq(targets).to(at::kDouble).mean().item<double>();
+}
+
+/// The rows of test samples that have so many each.
+at::Tensor rows_of(const std::vector<std::int64_t>& samples, std::int64_t each) {
+  const at::Tensor first = at::tensor(samples, at::kLong).unsqueeze(1) * each;
+  return (first + at::arange(each)).flatten();
 }
 
 }  // namespace
@@ -98,7 +104,7 @@ answers answer(std::span<const std::shared_ptr<network>> networks, double scale,
     logits = at::empty_like(outputs.front());
     subfed::average_outputs<float>(outputs, logits);
   }
-  return {logits, test.labels(test_samples).to(at::kCPU)};
+  return {logits, test.targets(test_samples).to(at::kCPU), test.targets_each()};
 }
 
 std::vector<double> local_accuracies(const answers& given, std::span<const client> clients) {
@@ -107,14 +113,16 @@ std::vector<double> local_accuracies(const answers& given, std::span<const clien
   for (const client& c : clients) {
     at::Tensor own = at::zeros({given.logits.size(1)}, at::kBool);
     for (const std::int64_t label : c.labels) own[label] = true;
-    const at::Tensor rows = own.index_select(0, given.labels).nonzero().squeeze(1);
+    const at::Tensor rows = c.tests.empty()
+                                ? own.index_select(0, given.targets).nonzero().squeeze(1)
+                                : rows_of(c.tests, given.each);
     if (rows.size(0) == 0) {
       out.push_back(std::numeric_limits<double>::quiet_NaN());
       continue;
     }
-    const at::Tensor visible =
-        given.logits.index_select(0, rows).masked_fill(own.logical_not(), -INFINITY);
-    out.push_back(share_right(visible, given.labels.index_select(0, rows)));
+    at::Tensor visible = given.logits.index_select(0, rows);
+    if (!c.labels.empty()) visible = visible.masked_fill(own.logical_not(), -INFINITY);
+    out.push_back(share_right(visible, given.targets.index_select(0, rows)));
   }
   return out;
 }
@@ -127,8 +135,8 @@ evaluation judge(const answers& given, std::span<const double> local) {
     sum += accuracy;
     ++counted;
   }
-  return {share_right(given.logits, given.labels),
-          at::cross_entropy_loss(given.logits, given.labels).item<double>(),
+  return {share_right(given.logits, given.targets),
+          at::cross_entropy_loss(given.logits, given.targets).item<double>(),
           counted == 0 ? 0 : sum / static_cast<double>(counted)};
 }
 

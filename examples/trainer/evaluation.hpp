@@ -14,15 +14,16 @@
 
 namespace trainer {
 
-/// What a model says of the test images, on the CPU.
+/// What a model says of the test set, on the CPU.
 struct answers {
-  at::Tensor logits;  // (N, classes)
-  at::Tensor labels;  // (N)
+  at::Tensor logits;      // (N each, classes)
+  at::Tensor targets;     // (N each)
+  std::int64_t each = 1;  // targets of a sample
 };
 
-/// Measures the moments of the batch norm layers in one pass over training images of all clients, then
-/// goes through the test set. Of several networks the outputs are averaged. `scale`: of each
-/// convolution's result.
+/// Measures the moments of the batch norm layers, if any, in one pass over training samples of all
+/// clients, then goes through the test set. Of several networks the outputs are averaged. `scale`: of
+/// each hidden layer's result.
 ///
 /// Numerics  Both passes go batch by batch, and batches are added up in order: the result does not
 ///           depend on the number of workers.
@@ -30,8 +31,9 @@ answers answer(std::span<const std::shared_ptr<network>> networks, double scale,
                const device_data& train, const device_data& test, std::span<const client> clients,
                pool& workers);
 
-/// Of each client: test images of labels outside its own are left out by their row, other classes by
-/// their column. NaN where no image is left.
+/// Of each client: its own test samples where it has such. Otherwise test images of labels outside its
+/// own are left out by their row. Classes outside its own are left out by their column. NaN where no row
+/// is left.
 std::vector<double> local_accuracies(const answers& given, std::span<const client> clients);
 
 /// `local`: accuracies of which the mean is taken, without those that are NaN.

@@ -156,7 +156,7 @@ bool go_on_from(const named_method& which, server& central, account& so_far,
   }
   check_identity(path, which, was, is);
   if (kept.texts.at("data") != all.data_checksum) {
-    throw failure(fmt::format("{} was made with other images than this run has.", path.string()));
+    throw failure(fmt::format("{} was made with other data than this run has.", path.string()));
   }
   try {
     so_far = read_account(central.described().net, subfed::cohort_model(settings.cohort).asked(),
@@ -185,6 +185,7 @@ holdings summarise(const subfed::coverage& seen, subfed::group_id drawn, bool an
 method_result result_of(const std::string& name, const account& a, const architecture& described) {
   method_result out;
   out.method = name;
+  if (data_of(described.model) == data_kind::text) out.sample = "sequence";
   out.is_bound = a.trainings_of_parts == 0;
   out.history = a.history;
   out.server_parameters = described.net.size();

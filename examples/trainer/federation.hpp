@@ -21,7 +21,7 @@ struct federation {
   device_data train;
   device_data test;
   std::vector<client> clients;
-  std::string data_checksum = {};  // of images and labels: a checkpoint is for these alone
+  std::string data_checksum = {};  // of the data: a checkpoint is for these alone
 };
 
 struct round_report {

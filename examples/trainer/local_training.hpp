@@ -20,9 +20,9 @@ struct local_training;
 
 /// A mini-batch.
 struct batch {
-  at::Tensor images;
-  at::Tensor labels;
-  at::Tensor absent;       // (classes): true for those whose logits do not count
+  at::Tensor inputs;
+  at::Tensor targets;
+  at::Tensor absent;       // (classes): true for those whose logits do not count; undefined: none
   std::uint64_t step = 0;  // of the client's steps in this round
 };
 
@@ -44,12 +44,12 @@ class client_side {
   /// What a method's end_round() reads of it, for other ranks of MPI, which write it into their own.
   virtual std::vector<at::Tensor> results() { return {}; }
 
-  /// Multiply-adds of the forward passes that the last gradient() made, of an image; empty where it
+  /// Multiply-adds of the forward passes that the last gradient() made, of a sample; empty where it
   /// was one pass of all that the client was sent.
   std::optional<std::int64_t> flops() const { return flops_; }
 
  protected:
-  void made(std::int64_t flops_of_image) { flops_ = flops_of_image; }
+  void made(std::int64_t flops_of_sample) { flops_ = flops_of_sample; }
 
  private:
   std::optional<std::int64_t> flops_;
@@ -63,9 +63,9 @@ struct local_training {
   std::unique_ptr<client_side> side = {};
   int rank = 0;  // of MPI, on which it is trained; elsewhere the network may be missing
   double loss = 0;
-  std::int64_t flops_of_part = 0;  // multiply-adds of an image's forward pass through all of it
-  std::int64_t flops = 0;          // of those that were made, of an image: the mean over all images
-  std::int64_t all_flops = 0;      // of those that were made, of all images
+  std::int64_t flops_of_part = 0;  // multiply-adds of a sample's forward pass through all of it
+  std::int64_t flops = 0;      // of those that were made, of a sample: the mean over all samples
+  std::int64_t all_flops = 0;  // of those that were made, of all samples
 };
 
 /// The logits as the loss sees them: those of absent classes 0, minus infinity, or unchanged.
@@ -74,7 +74,7 @@ at::Tensor masked_logits(const at::Tensor& logits, const batch& samples, absent_
 /// Cross entropy with the logits of absent classes set to 0 or left out. [HeteroFL]
 at::Tensor masked_loss(const at::Tensor& logits, const batch& samples, absent_classes rule);
 
-/// The plain client: masked cross entropy, each convolution's result times `scale`.
+/// The plain client: masked cross entropy, each hidden layer's result times `scale`.
 class masked_client : public client_side {
  public:
   masked_client(absent_classes rule, double scale) : rule_(rule), scale_(scale) {}

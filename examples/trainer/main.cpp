@@ -22,12 +22,22 @@
 #include "ranks.hpp"
 #include "report.hpp"
 #include "seeds.hpp"
+#include "text_data.hpp"
 #include "wrapped.hpp"
 
 namespace trainer {
 namespace {
 
 std::string described(const options& settings) {
+  if (data_of(settings.model) == data_kind::text) {
+    std::string network = settings.model == model_kind::char_lstm
+                              ? "character LSTM"
+                              : fmt::format("Transformer, {} words", settings.vocabulary);
+    if (settings.width != 1) network += fmt::format(", {} times as wide", settings.width);
+    return fmt::format("{}, {}, {} clients of capacity {}",
+                       std::filesystem::path(settings.data).filename().string(), network,
+                       settings.cohort.clients, settings.mix);
+  }
   const std::string labels = settings.dirichlet
                                  ? fmt::format("labels by Dirichlet {}{}", *settings.dirichlet,
                                                settings.split_by_class ? " a class" : "")
@@ -85,24 +95,57 @@ struct run_with_seed {
   federation all;
 };
 
-std::vector<run_with_seed> runs_of(const options& settings, const data_split& data,
-                                   at::Device device) {
+/// A run for each seed. `data`: of images or of a text; `deal`: its clients, by a run's options.
+template <class Data, class Deal>
+std::vector<run_with_seed> runs_with(const options& settings, const Data& data, at::Device device,
+                                     const Deal& deal) {
   const device_data train(data.train, device), test(data.test, device);
   const std::string sum = checksum(data);
   std::vector<run_with_seed> out;
   const auto add = [&](options one) {
-    const std::vector<client> clients =
-        partition(data.train.labels, {.seed = one.seed(),
-                                      .clients = one.cohort.clients,
-                                      .labels_each = one.labels,
-                                      .dirichlet = one.dirichlet,
-                                      .by_class = one.split_by_class,
-                                      .samples_each = one.samples});
-    out.push_back({std::move(one), {device, train, test, clients, sum}});
+    std::vector<client> clients = deal(one);
+    out.push_back({std::move(one), {device, train, test, std::move(clients), sum}});
   };
   for (const run_of_seed& one : settings.runs) add(settings.of(one));
   if (settings.runs.empty()) add(settings);
   return out;
+}
+
+std::vector<run_with_seed> runs_of(const options& settings, at::Device device) {
+  if (data_of(settings.model) == data_kind::images) {
+    data_split data;
+    ranks::together([&] { data = load_fashion_mnist(settings.data); });
+    return runs_with(settings, data, device, [&](const options& one) {
+      return partition(data.train.labels, {.seed = one.seed(),
+                                           .clients = one.cohort.clients,
+                                           .labels_each = one.labels,
+                                           .dirichlet = one.dirichlet,
+                                           .by_class = one.split_by_class,
+                                           .samples_each = one.samples});
+    });
+  }
+  text_split data;
+  ranks::together([&] {
+    const std::vector<book> books = deal_books(read_books(settings.data), settings.cohort.clients);
+    data = settings.model == model_kind::char_lstm ? cut_characters(books)
+                                                   : cut_words(books, settings.vocabulary);
+  });
+  return runs_with(settings, data, device,
+                   [&](const options& one) { return text_clients(data, one.seed(), one.samples); });
+}
+
+/// What the column "local" has.
+std::string about_local(const options& settings) {
+  return data_of(settings.model) == data_kind::text
+             ? "local: the mean over clients, each on its own test sequences."
+             : "local: the mean over clients, each on the test images of its labels and choosing "
+               "only "
+               "among its labels.";
+}
+/// What the column "MFLOPs" has.
+std::string about_flops(std::span<const method_result> results) {
+  return fmt::format("MFLOPs: multiply-adds of the forward passes that clients made, per {}.",
+                     results.front().sample);
 }
 
 /// The lines around the table.
@@ -134,11 +177,11 @@ void report_one(std::span<const method_result> results, const options& settings,
                 const std::filesystem::path& picture) {
   print_title(settings);
   fmt::print("\n{}\n", table(results));
-  print_wrapped(
-      "local: the mean over clients, each on the test images of its labels and choosing only among "
-      "its labels. held: how often a node was part of a client's model, from the least to the most "
-      "often held node. never: nodes that no client ever held, or none that holds only a part. "
-      "MFLOPs: multiply-adds of the forward passes that clients made, per image.");
+  print_wrapped(about_local(settings) +
+                " held: how often a node was part of a client's model, from the least to the most "
+                "often held node. never: nodes that no client ever held, or none that holds only a "
+                "part. " +
+                about_flops(results));
   fmt::print("\n");
   print_wrapped(
       fmt::format("Accuracy over rounds and how often each node was held: {}/<method>.csv and "
@@ -155,10 +198,9 @@ void report_seeds(std::span<const std::vector<method_result>> by_seed, const opt
   fmt::print("\n{}\n", table_of_seeds(by_seed));
   print_wrapped(
       "Means over the seeds. In parentheses: the standard deviation of a seed's accuracy, and the "
-      "standard error of the mean difference between methods, taken seed by seed. local: the mean "
-      "over clients, each on the test images of its labels and choosing only among its labels. "
-      "never: nodes that no client held that holds only a part. MFLOPs: multiply-adds of the "
-      "forward passes that clients made, per image.");
+      "standard error of the mean difference between methods, taken seed by seed. " +
+      about_local(settings) + " never: nodes that no client held that holds only a part. " +
+      about_flops(by_seed.front()));
   fmt::print("\n");
   print_wrapped(fmt::format(
       "The same as numbers: {0}/summary.csv; each seed's run: {0}/seed-<seed>.", settings.out));
@@ -177,10 +219,8 @@ void run_all(const options& settings, std::string& folder) {
     for (const options& own : of_folders) folders.emplace_back(own);
   });
   const at::Device device = find_device(settings.device);
-  data_split data;
-  ranks::together([&] { data = load_fashion_mnist(settings.data); });
   make_process_repeatable();
-  const std::vector<run_with_seed> runs = runs_of(settings, data, device);
+  const std::vector<run_with_seed> runs = runs_of(settings, device);
   pool workers(static_cast<std::size_t>(settings.threads), make_thread_repeatable);
   ranks::together([&] {
     for (const run_with_seed& one : runs) {

@@ -39,7 +39,7 @@ class method {
   /// The scheme: nodes of one group that a client is sent.
   virtual subfed::index_set nodes(const subfed::draw_request& where) const = 0;
 
-  /// By what each convolution's result is multiplied in the part of a client that holds a share of
+  /// By what each hidden layer's result is multiplied in the part of a client that holds a share of
   /// the model: 1 / share, so that activations are as large as in the whole model [HeteroFL], unless
   /// --scaler says otherwise.
   virtual double scale(double share) const { return settings_.scaler ? 1 / share : 1; }

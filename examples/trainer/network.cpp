@@ -9,6 +9,7 @@
 #include <subfed/philox.hpp>
 
 #include "failure.hpp"
+#include "text_networks.hpp"
 
 namespace trainer {
 namespace {
@@ -184,6 +185,7 @@ std::int64_t le_net::classes() const { return fc2_->bias.size(0); }
 
 std::shared_ptr<network> make_network(const channel_counts& channels, norm_kind norm) {
   if (channels.model == model_kind::lenet) return std::make_shared<le_net>(channels);
+  if (data_of(channels.model) == data_kind::text) return make_text_network(channels);
   return std::make_shared<pre_resnet>(channels, norm);
 }
 

@@ -43,13 +43,13 @@ struct forward_pass {
   const channel_factors* factors = nullptr;  // of what the relus let through
 };
 
-/// A network for 28 x 28 grey images. What is trained is left uninitialised: start() or a slice fills
-/// it.
+/// A network for 28 x 28 grey images or for texts. What is trained is left uninitialised: start() or a
+/// slice fills it.
 class network : public torch::nn::Module {
  public:
-  /// Images (N, 1, 28, 28) to logits (N, classes). The module itself is only read, so threads may
-  /// share one.
-  virtual at::Tensor forward(const at::Tensor& images, const forward_pass& pass) const = 0;
+  /// Inputs, such as images (N, 1, 28, 28), to logits, a row for each target. The module itself is only
+  /// read, so threads may share one.
+  virtual at::Tensor forward(const at::Tensor& inputs, const forward_pass& pass) const = 0;
   virtual bool has_batch_norm() const { return false; }
   virtual std::int64_t classes() const = 0;
 
@@ -107,7 +107,7 @@ class le_net : public network {
 };
 
 /// First values: weights uniform with the variance `variance` / inputs, from a random stream of the
-/// seed and the tensor's name; batch norm weights 1; every bias 0. The same bits on every platform.
+/// seed and the tensor's name; norms' weights 1; every bias 0. The same bits on every platform.
 ///
 /// Pre  The network is on the CPU.
 void start(network& network, std::uint64_t seed, double variance = 2);

@@ -110,7 +110,9 @@ void add_clients(command_line& line, options& o) {
       "client: as above, and all clients have the same number of images. class: each label "
       "is split over the clients by proportions from the distribution, as in [FedDrop], so "
       "that clients have different numbers of images, --samples on average.");
-  line.add("samples", o.samples, "The maximum number of training images of a client.");
+  line.add("samples", o.samples,
+           "The maximum number of training images of a client, or of sequences: of 64 characters "
+           "or 20 words.");
   line.exclude("labels", "dirichlet");
 }
 
@@ -119,10 +121,18 @@ void add_training(command_line& line, options& o) {
   line.add_choice("model", o.model,
                   {{"small", model_kind::small},
                    {"pre-resnet18", model_kind::pre_resnet18},
-                   {"lenet", model_kind::lenet}},
-                  "The network: small, a pre-activation ResNet of two blocks; pre-resnet18, the "
-                  "network of [Rolex], some 200 times as much work; or lenet, that of [FedDrop], "
-                  "which has no batch norm.");
+                   {"lenet", model_kind::lenet},
+                   {"char-lstm", model_kind::char_lstm},
+                   {"transformer", model_kind::transformer}},
+                  "The network. For images: small, a pre-activation ResNet of two blocks; "
+                  "pre-resnet18, the network of [Rolex], some 200 times as much work; or lenet, "
+                  "that of [FedDrop], which has no batch norm. For a text, of which each client "
+                  "has a book or a part of one: char-lstm, the LSTM of [FedDrop], which guesses "
+                  "the next character; or transformer, that of [Rolex], which guesses the next "
+                  "word.");
+  line.add("vocabulary", o.vocabulary,
+           "How many words the transformer knows, the most frequent ones; all others are one that "
+           "it reads and never has to guess.");
   line.add("width", o.width, "How many times the channels that the network has by itself.");
   line.add_choice(
       "norm", o.norm, {{"batch", norm_kind::batch}, {"none", norm_kind::none}},
@@ -323,7 +333,10 @@ void add_run(command_line& line, options& o, std::vector<std::uint64_t>& seeds, 
   line.add("threads", o.threads, "How many clients are trained at a time.");
   line.add_choice("device", o.device, {{"cpu", "cpu"}, {"cuda", "cuda"}},
                   "Where clients are trained: cpu or cuda.");
-  line.add("data", o.data, "The folder with the four gzipped files of Fashion-MNIST.");
+  line.add("data", o.data,
+           "The folder with the four gzipped files of Fashion-MNIST; for a text the file with it, "
+           "lines such as \"Gen1:1 In the beginning\", or /usr/lib/bible.data, which is used where "
+           "there is no other.");
   line.add("out", o.out, "The folder for the CSV files and the picture.");
   line.add_typed_only(
           "config", file,
@@ -339,6 +352,15 @@ std::string why_out_of_force(std::string_view name, const options& o) {
   }
   if (name == "norm" && o.model != model_kind::small) return "it needs --model small";
   if (name == "untied-skips" && o.model != model_kind::small) return "it needs --model small";
+  constexpr std::string_view of_labels[] = {"labels", "dirichlet", "dirichlet-split",
+                                            "absent-logits"};
+  if (data_of(o.model) == data_kind::text &&
+      std::find(std::begin(of_labels), std::end(of_labels), name) != std::end(of_labels)) {
+    return "clients of a text have no labels, and lack no character or word";
+  }
+  if (name == "vocabulary" && o.model != model_kind::transformer) {
+    return "it needs --model transformer";
+  }
   if (name == "sums-bound" && !o.fixed_sums) return "it needs --sums fixed-point";
   if (name == "server-lr" && o.server == server_rule::none) {
     return "it needs a --server-optimizer";
@@ -379,6 +401,19 @@ std::string why_unread(std::string_view name, const options& o,
   if (readers.empty()) return "";  // no option for single methods
   return fmt::format("it is for {}, and --method is {}", fmt::join(readers, ", "),
                      joined(o.methods));
+}
+
+/// Throws where a method of the run cannot work with the network.
+void check_networks(const options& o, std::span<const method_name> known) {
+  if (data_of(o.model) == data_kind::images) return;
+  for (const method_name& m : known) {
+    const bool is_run = std::find(o.methods.begin(), o.methods.end(), m.name) != o.methods.end();
+    if (!is_run || m.cuts_texts) continue;
+    throw failure(fmt::format(
+        "{} scales channels of the networks for images: it needs --model small, pre-resnet18 or "
+        "lenet.",
+        m.name));
+  }
 }
 
 }  // namespace
@@ -468,7 +503,11 @@ std::optional<options> parse_options(int argc, const char* const* argv,
     }
     o.distilled = {};
   }
+  if (data_of(o.model) == data_kind::text && !line.find("data").is_given()) {
+    o.data = "/usr/lib/bible.data";
+  }
   check_options(o);
+  check_networks(o, known);
 
   for (const field& f : line.fields()) {
     std::string why = why_out_of_force(f.name, o);
@@ -483,13 +522,13 @@ std::optional<options> parse_options(int argc, const char* const* argv,
 
   bool is_one_run = seeds.empty();
   const auto in_force = [&](std::string_view name) {
+    if (!why_out_of_force(name, o).empty()) return false;
     if (name == "seed" || name == "seeds") return (name == "seed") == is_one_run;
     if (name == "labels" || name == "dirichlet")
       return (name == "dirichlet") == o.dirichlet.has_value();
     if (name == "step" || name == "overlap") return (name == "overlap") == o.overlap.has_value();
     if (name == "client-phase" && o.layer_phases) return false;
-    if (!o.distillation && (name == "alpha" || name == "temperature")) return false;
-    return why_out_of_force(name, o).empty();
+    return o.distillation || (name != "alpha" && name != "temperature");
   };
   const auto is_read = [&](std::string_view name) {
     return in_force(name) && why_unread(name, o, known).empty();

@@ -28,8 +28,15 @@ enum class server_rule { none, sgd, adagrad, adam, yogi };
 enum class weight_rule { by_method, none, examples, kept_size, updates, both };
 /// Whether FedDrop's thresholds change with the round or with every mini-batch.
 enum class thresholds { round, batch };
-/// The networks: a small pre-activation ResNet, the PreResNet18 of [Rolex], the LeNet of [FedDrop].
-enum class model_kind { small, pre_resnet18, lenet };
+/// The networks: for images a small pre-activation ResNet, the PreResNet18 of [Rolex], the LeNet of
+/// [FedDrop]; for texts the LSTM of [FedDrop], the Transformer of [Rolex].
+enum class model_kind { small, pre_resnet18, lenet, char_lstm, transformer };
+/// What a network reads.
+enum class data_kind { images, text };
+constexpr data_kind data_of(model_kind model) {
+  return model == model_kind::char_lstm || model == model_kind::transformer ? data_kind::text
+                                                                            : data_kind::images;
+}
 /// What stands in front of each convolution; without batch norm convolutions have biases.
 enum class norm_kind { batch, none };
 
@@ -53,7 +60,7 @@ struct options {
   std::string mix = "uniform";    // as it was given
   double server_scale = 1;        // gamma: channels of the server's model over those of capacity 1
 
-  // Who has which images.
+  // Who has which images, or how much of a text.
   std::int64_t labels = 2;
   std::optional<double> dirichlet;  // alpha; instead of labels
   bool split_by_class = false;      // by Dirichlet each label is split over the clients [FedDrop]
@@ -61,7 +68,8 @@ struct options {
 
   // What is trained.
   model_kind model = model_kind::small;
-  std::int64_t width = 1;  // channels of the network over those that it has by itself
+  std::int64_t width = 1;          // channels of the network over those that it has by itself
+  std::int64_t vocabulary = 1000;  // words of the Transformer
   norm_kind norm = norm_kind::batch;
   bool scaler = true;  // hidden layers' results times 1 / capacity in training [HeteroFL]
 
@@ -118,7 +126,7 @@ struct options {
   bool overwrite = false;  // an earlier run in the folder of `out` is removed
   std::int64_t threads = 2;
   std::string device = "cpu";
-  std::string data = "/usr/share/datasets/fashion-mnist";
+  std::string data = "/usr/share/datasets/fashion-mnist";  // texts: /usr/lib/bible.data
   std::string out = "out";
 
   /// The run as a JSON object, one member per option, from which --config repeats it.
@@ -166,6 +174,7 @@ struct method_name {
   bool by_default = true;                 // run where --method does not say which
   bool cuts = true;                       // clients hold parts of the model by their capacity
   std::vector<std::string> options = {};  // of those for single methods, the ones that it reads
+  bool cuts_texts = true;                 // it works with networks for texts, too
 
   bool reads(std::string_view option) const {
     return std::find(options.begin(), options.end(), option) != options.end();

@@ -11,8 +11,9 @@ namespace trainer {
 
 struct client {
   std::uint64_t number = 0;
-  std::vector<std::int64_t> labels;   // ascending
-  std::vector<std::int64_t> samples;  // positions in the training set
+  std::vector<std::int64_t> labels;      // ascending; none where it lacks no class
+  std::vector<std::int64_t> samples;     // positions in the training set
+  std::vector<std::int64_t> tests = {};  // in the test set, its own; none: those of its labels
 };
 
 struct partition_plan {

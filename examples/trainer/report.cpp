@@ -97,11 +97,12 @@ std::string gnuplot_script(std::span<const method_result> results, const std::st
       "set tics nomirror out\n"
       "set grid ytics linecolor rgb '#dddddd'\n"
       "set key at screen 0.43,0.84 left top Left reverse samplen 3 noenhanced\n"
-      "set title 'Test images that the server model gets right, %'\n"
+      "set title '{} that the server model gets right, %'\n"
       "set xlabel 'round'\n"
       "set xrange [0:{}]\nset yrange [0:100]\n"
       "{}{}\n",
-      quoted(subtitle), results.front().history.back().round, bands, curves);
+      quoted(subtitle), results.front().sample == "image" ? "Test images" : "Guesses",
+      results.front().history.back().round, bands, curves);
   if (!steps.empty()) {
     script += fmt::format(
         "set title 'How often each node was held by a client'\n"
@@ -135,7 +136,7 @@ std::string table_of_costs(std::span<const method_result> results) {
       "{:<18} {:^19}  {:^19}  {:>8}\n"
       "{:<18} {:>9} {:>9}  {:>9} {:>9}  {:>8}\n",
       "", "parameters", "MB sent", "MFLOPs",  //
-      "method", "server", "client", "client", "round", "image");
+      "method", "server", "client", "client", "round", results.front().sample);
   for (const method_result& r : results) {
     out += fmt::format("{:<18} {:>9} {:>9.0f}  {:>9.3f} {:>9.3f}  {:>8.3f}\n", r.method,
                        r.server_parameters, r.each.parameters, r.each.bytes / 1e6,

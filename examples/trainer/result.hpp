@@ -13,7 +13,7 @@ struct evaluation {
   double accuracy = 0;        // over the test set, all classes to choose from
   double loss = 0;            // cross entropy over the test set
   double local_accuracy = 0;  // mean over clients: test images of a client's labels, its labels to
-                              // choose from
+                              // choose from; or the client's own test sequences
 };
 
 struct history_entry {
@@ -28,8 +28,7 @@ struct history_entry {
 /// Keep probabilities of all clients are counted in so many bins of (0, 1] of equal width.
 inline constexpr std::size_t keep_bins = 20;
 
-/// One client after the last round. Local accuracies are over test images of its labels, its labels
-/// to choose from; NaN where there is no such image.
+/// One client after the last round. Local accuracies are as above; NaN where a client has no test image.
 struct client_result {
   std::uint64_t number = 0;
   double capacity = 1;        // in the next round
@@ -63,12 +62,13 @@ struct seconds_spent {
 struct client_costs {
   double parameters = 0;
   double bytes = 0;  // down and up
-  double flops = 0;  // multiply-adds of the forward passes made for an image
+  double flops = 0;  // multiply-adds of the forward passes made for a sample
 };
 
 struct method_result {
   std::string method;
-  bool is_bound = false;  // all clients equal: nothing is cut
+  std::string sample = "image";  // what there is for training and testing: or "sequence"
+  bool is_bound = false;         // all clients equal: nothing is cut
   std::vector<history_entry> history;
   std::int64_t server_parameters = 0;
   client_costs each;

@@ -25,7 +25,7 @@ namespace trainer {
 namespace {
 
 channel_counts server_channels(const named_method& which, const options& settings) {
-  const channel_counts whole = full_size(settings.model, settings.width);
+  const channel_counts whole = full_size(settings.model, settings.width, settings.vocabulary);
   if (const auto share = which.common_share(settings)) return narrowed(whole, *share);
   return widened(whole, settings.server_scale);
 }
@@ -33,6 +33,13 @@ channel_counts server_channels(const named_method& which, const options& setting
 network_variant variant_of(const named_method& which, const options& settings) {
   const bool untied = settings.untied_skips && which.name.reads("untied-skips");
   return {settings.norm, untied ? skips::untied : skips::tied};
+}
+
+/// Of the variance of first values. The layers of a Transformer are added to what goes around them:
+/// with variance 2 / inputs they drown it, and SGD learns no more than how frequent words are. With
+/// 1 / (3 inputs), PyTorch's own, it learns from the words before.
+double share_of_variance(model_kind model) {
+  return model == model_kind::transformer ? 1.0 / 6 : 1;
 }
 
 /// The pool as an executor of the library.
@@ -82,7 +89,8 @@ server::server(const named_method& which, const options& settings, at::Device de
         which.name.name));
   }
   check_match(*network_, described_);
-  trainer::start(*network_, settings.seed(), method_->start_variance());
+  trainer::start(*network_, settings.seed(),
+                 method_->start_variance() * share_of_variance(described_.model));
   method_->start(network_->tensors());
   if (device.is_cuda()) cuda_.emplace(described_.net);
   network_->to(device);
@@ -165,7 +173,8 @@ void server::average(std::span<local_training> cohort) {
   std::vector<subfed::submodel> parts;
   for (const local_training& t : cohort) {
     const subfed::index_set labels(described_.net[described_.classes].extent, t.who->labels);
-    const bool rows = method_->by_label_rows() && settings_.absent != absent_classes::trained;
+    const bool rows = method_->by_label_rows() && settings_.absent != absent_classes::trained &&
+                      !t.who->labels.empty();
     parts.push_back(rows ? t.part.restricted(described_.classes, labels) : t.part);
     ++rounds_[t.who->number];
   }

@@ -46,7 +46,7 @@ class server {
   /// Networks whose outputs are averaged when the server's model is evaluated.
   std::vector<std::shared_ptr<network>> evaluated_networks() const;
 
-  /// A network that a client has, and the factor of each convolution's result in it.
+  /// A network that a client has, and the factor of each hidden layer's result in it.
   struct part_network {
     std::shared_ptr<trainer::network> network;
     double scale = 1;

@@ -39,29 +39,36 @@ void make_process_repeatable() {
 void make_thread_repeatable() { at::set_num_threads(1); }
 
 device_data::device_data(const dataset& set, at::Device device) {
-  pixels_ = at::empty({set.count, 1, set.rows, set.columns}, at::kByte);
-  std::copy(set.pixels.begin(), set.pixels.end(), pixels_.data_ptr<std::uint8_t>());
-  labels_ = at::empty({set.count}, at::kLong);
-  std::copy(set.labels.begin(), set.labels.end(), labels_.data_ptr<std::int64_t>());
-  pixels_ = pixels_.to(device);
-  labels_ = labels_.to(device);
+  inputs_ = at::empty({set.count, 1, set.rows, set.columns}, at::kByte);
+  std::copy(set.pixels.begin(), set.pixels.end(), inputs_.data_ptr<std::uint8_t>());
+  targets_ = at::empty({set.count}, at::kLong);
+  std::copy(set.labels.begin(), set.labels.end(), targets_.data_ptr<std::int64_t>());
+  inputs_ = inputs_.to(device);
+  targets_ = targets_.to(device);
+}
+
+device_data::device_data(const text_set& set, at::Device device) {
+  const at::Tensor tokens = at::empty({set.count(), set.steps + 1}, at::kInt);
+  std::copy(set.tokens.begin(), set.tokens.end(), tokens.data_ptr<std::int32_t>());
+  inputs_ = tokens.narrow(1, 0, set.steps).to(device);
+  const at::Tensor next = tokens.narrow(1, 1, set.steps).to(at::kLong);
+  targets_ = next.masked_fill(next.ge(set.classes), no_target).to(device);
 }
 
 at::Tensor device_data::index(std::span<const std::int64_t> samples) const {
   at::Tensor out = at::empty({static_cast<std::int64_t>(samples.size())}, at::kLong);
   std::copy(samples.begin(), samples.end(), out.data_ptr<std::int64_t>());
-  return out.to(labels_.device());
+  return out.to(targets_.device());
 }
 
-at::Tensor device_data::images(std::span<const std::int64_t> samples) const {
-  return pixels_.index_select(0, index(samples))
-      .to(at::kFloat)
-      .sub_(pixel_mean)
-      .div_(pixel_deviation);
+at::Tensor device_data::inputs(std::span<const std::int64_t> samples) const {
+  const at::Tensor chosen = inputs_.index_select(0, index(samples));
+  if (chosen.scalar_type() != at::kByte) return chosen;
+  return chosen.to(at::kFloat).sub_(pixel_mean).div_(pixel_deviation);
 }
 
-at::Tensor device_data::labels(std::span<const std::int64_t> samples) const {
-  return labels_.index_select(0, index(samples));
+at::Tensor device_data::targets(std::span<const std::int64_t> samples) const {
+  return targets_.index_select(0, index(samples)).flatten();
 }
 
 }  // namespace trainer

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "data.hpp"
+#include "text_data.hpp"
 
 namespace trainer {
 
@@ -26,17 +27,25 @@ void make_thread_repeatable();
 class device_data {
  public:
   device_data(const dataset& set, at::Device device);
+  device_data(const text_set& set, at::Device device);
 
-  std::int64_t count() const { return labels_.size(0); }
-  /// Images (N, 1, 28, 28), each pixel minus the mean over the data set's deviation.
-  at::Tensor images(std::span<const std::int64_t> samples) const;
-  at::Tensor labels(std::span<const std::int64_t> samples) const;
+  std::int64_t count() const { return targets_.size(0); }
+  /// How many targets a sample has: one for an image, one for each step of a sequence.
+  std::int64_t targets_each() const { return targets_.numel() / count(); }
+  /// Images (N, 1, 28, 28), each pixel minus the mean over the data set's deviation; or sequences
+  /// (N, steps) of numbers.
+  at::Tensor inputs(std::span<const std::int64_t> samples) const;
+  /// (N targets_each): the right classes, one sample after the other; no_target where there is none.
+  at::Tensor targets(std::span<const std::int64_t> samples) const;
 
  private:
   at::Tensor index(std::span<const std::int64_t> samples) const;
 
-  at::Tensor pixels_;  // (N, 1, 28, 28) of bytes: a quarter of the memory
-  at::Tensor labels_;  // (N)
+  at::Tensor inputs_;   // as bytes, or as integers of 32 bits: they take less memory
+  at::Tensor targets_;  // (N), or (N, steps)
 };
+
+/// No class is the right one: a loss leaves such a row out, and no answer to it is right.
+inline constexpr std::int64_t no_target = -100;
 
 }  // namespace trainer

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 # Options that do not change a result.
 _OUTSIDE = {"eval-every", "checkpoint-every"}
-# How much work a training image is to a network, against that of the base.
-_WORK = {"lenet": 4, "pre-resnet18": 200}
+# How much work a training image or sequence is to a network, against an image to that of the base.
+_WORK = {"lenet": 4, "pre-resnet18": 200, "char-lstm": 10, "transformer": 10}
 
 
 class Refusal(Exception):
@@ -46,8 +46,12 @@ class Run:
         return dict(self.options).get(name, otherwise)
 
     @property
+    def reads_text(self):
+        return self.option("model", "") in ("char-lstm", "transformer")
+
+    @property
     def units(self):
-        """How much there is to train: images."""
+        """How much there is to train: images, or sequences that are as much work."""
         cohort = math.ceil(int(self.option("clients", 100)) *
                            float(self.option("participation", 0.1)))
         epochs = int(self.option("local-epochs", 1))

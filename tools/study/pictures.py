@@ -33,6 +33,8 @@ def evenness_points(description, results):
         row = results.of(place)
         if row is None or place.run.method not in _THREE or place.run.key in seen:
             continue
+        if place.run.reads_text:  # its accuracies are of another kind
+            continue
         seen.add(place.run.key)
         where = f"{place.experiment.name}/{place.setting.name}"
         groups.setdefault((where, place.run.seed), {})[place.run.method] = row

@@ -36,6 +36,11 @@ named_method of_all_alike(std::string name, std::string about, decltype(named_me
           share};
 }
 
+named_method for_images(named_method m) {
+  m.name.cuts_texts = false;
+  return m;
+}
+
 const named_method methods_[] = {
     of_parts("fedrolex", "Clients train a window of channels that rolls on every round.",
              methods::fedrolex, runs::by_default,
@@ -49,13 +54,13 @@ const named_method methods_[] = {
              methods::fjord, runs::if_asked, {"widths", "distillation", "alpha", "temperature"}),
     of_parts("ensemble", "The server's model consists of small ones whose outputs are averaged.",
              methods::ensemble, runs::if_asked, {"members", "member-by"}),
-    of_all_alike(
+    for_images(of_all_alike(
         "feddrop",
         "Channels are dropped by common thresholds; keep probabilities follow the updates.",
-        methods::feddrop, all_largest, runs::if_asked, {"flops-ratio", "thresholds"}),
-    of_all_alike("unidrop",
-                 "As feddrop, but all channels of all clients have the same keep probability.",
-                 methods::unidrop, all_largest, runs::if_asked, {"flops-ratio", "thresholds"}),
+        methods::feddrop, all_largest, runs::if_asked, {"flops-ratio", "thresholds"})),
+    for_images(of_all_alike(
+        "unidrop", "As feddrop, but all channels of all clients have the same keep probability.",
+        methods::unidrop, all_largest, runs::if_asked, {"flops-ratio", "thresholds"})),
     of_all_alike("fedavg", "All clients train the model of the largest capacity: the upper bound.",
                  methods::fedavg, all_largest, runs::by_default),
     of_all_alike("fedprox", "As fedavg, but a client is kept near the model that it was sent.",

@@ -64,13 +64,13 @@ class dropping_client : public client_side {
                      const batch& samples) const {
     const auto factors_of = [&](subfed::group_id group) {
       const std::vector<double> scale = subfed::keep_scale(keep_, kept, group);
-      return at::tensor(scale, at::kFloat).view({-1, 1, 1}).to(samples.images.device());
+      return at::tensor(scale, at::kFloat).view({-1, 1, 1}).to(samples.inputs.device());
     };
     channel_factors factors;
     for (const subfed::group_id g : described_.stream) factors.stream.push_back(factors_of(g));
     for (const subfed::group_id g : described_.inner) factors.inner.push_back(factors_of(g));
     const at::Tensor logits =
-        network.forward(samples.images, {norm_mode::batch, nullptr, 1, &factors});
+        network.forward(samples.inputs, {norm_mode::batch, nullptr, 1, &factors});
     const at::Tensor loss = masked_loss(logits, samples, settings_.absent);
     loss.backward();
     return loss.detach();

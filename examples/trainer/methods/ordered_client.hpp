@@ -11,6 +11,7 @@
 #include <subfed/systems/ordered_dropout.hpp>
 #include <utility>
 
+#include "../torch_runtime.hpp"
 #include "list.hpp"
 #include "narrowed_network.hpp"
 
@@ -49,13 +50,13 @@ class ordered_client : public client_side {
     made(flops);
     at::Tensor teacher;
     if (widest || settings_.distillation) {
-      teacher = own.network->forward(samples.images, pass_of(own.part));
+      teacher = own.network->forward(samples.inputs, pass_of(own.part));
       const at::Tensor loss = masked_loss(teacher, samples, settings_.absent);
       loss.backward();
       if (widest) return loss.detach();
     }
     const narrowed_network narrow(*own.network, described_, width);
-    const at::Tensor student = narrow.network().forward(samples.images, pass_of(width));
+    const at::Tensor student = narrow.network().forward(samples.inputs, pass_of(width));
     const at::Tensor loss = settings_.distillation
                                 ? distil(student, teacher.detach(), samples)
                                 : masked_loss(student, samples, settings_.absent);
@@ -86,7 +87,7 @@ class ordered_client : public client_side {
     return described_.work.count(subfed::draw(described_.net, as_many, own.key));
   }
 
-  /// Each convolution's result times 1 / p, as all clients of the trainer that hold a part have it.
+  /// Each hidden layer's result times 1 / p, as all clients of the trainer that hold a part have it.
   forward_pass pass_of(const subfed::submodel& part) const {
     const subfed::group_id last = described_.last;
     const auto all = static_cast<double>(described_.net[last].extent);
@@ -97,11 +98,15 @@ class ordered_client : public client_side {
   /// The loss of a narrow width that learns from the widest, and its gradient. Absent classes are
   /// masked in both.
   at::Tensor distil(const at::Tensor& student, const at::Tensor& teacher, const batch& samples) {
-    const at::Tensor own = masked_logits(student, samples, settings_.absent);
+    const at::Tensor rows = samples.targets.ne(no_target).nonzero().squeeze(1);
+    const auto counted = [&](const at::Tensor& of_all) {
+      return rows.size(0) == of_all.size(0) ? of_all : of_all.index_select(0, rows);
+    };
+    const at::Tensor own = counted(masked_logits(student, samples, settings_.absent));
     const at::Tensor own_values = own.detach().to(at::kCPU).contiguous();
     const at::Tensor their_values =
-        masked_logits(teacher, samples, settings_.absent).to(at::kCPU).contiguous();
-    const at::Tensor labels = samples.labels.to(at::kCPU).contiguous();
+        counted(masked_logits(teacher, samples, settings_.absent)).to(at::kCPU).contiguous();
+    const at::Tensor labels = counted(samples.targets).to(at::kCPU).contiguous();
     const at::Tensor gradient = at::empty_like(own_values);
     const double loss = subfed::distillation_loss<float>(
         own_values, their_values,

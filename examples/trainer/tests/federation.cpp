@@ -247,7 +247,7 @@ DOCTEST_TEST_CASE("a run that diverged can be gone on with too, and one of other
   const auto& heterofl = trainer::find_method("heterofl");
   DOCTEST_CHECK(message_of([&] {
                   trainer::check(heterofl, settings, other, pool);
-                }).ends_with("was made with other images than this run has."));
+                }).ends_with("was made with other data than this run has."));
 }
 
 DOCTEST_TEST_CASE("what a method cannot do is refused before anything is trained") {

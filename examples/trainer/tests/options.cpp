@@ -21,7 +21,8 @@ const trainer::method_name known[] = {
      true,
      {"seed-policy", "untied-skips", "flops-ratio", "thresholds", "proximal"}},
     {"fjord", "Nests.", true, true, {"widths", "distillation", "alpha", "temperature"}},
-    {"fedavg", "Cuts nothing.", false, false}};
+    {"fedavg", "Cuts nothing.", false, false},
+    {"dropping", "Scales channels.", false, false, {}, false}};
 
 trainer::options parsed(std::vector<const char*> arguments) {
   arguments.insert(arguments.begin(), "subfed_trainer");
@@ -369,7 +370,8 @@ TEST_CASE("what cannot be meant is refused") {
   CHECK(refused({"--participation", "0.001"}) ==
         "subfed: cohort_model: a participation of 0.001 asks none of 100 clients");
   CHECK(refused({"--method", "fedsome"}) ==
-        "There is no method \"fedsome\"; the methods are fedrolex, heterofl, fjord, fedavg.");
+        "There is no method \"fedsome\"; the methods are fedrolex, heterofl, fjord, fedavg, "
+        "dropping.");
   CHECK(refused({"--method", "heterofl,heterofl"}) == "The method \"heterofl\" is given twice.");
   CHECK(refused({"--methods", "heterofl"}).find("--methods") != std::string::npos);
   CHECK(refused({"--rounds", "ten"}).find("--rounds") != std::string::npos);
@@ -540,6 +542,39 @@ TEST_CASE("an option that would have no effect is refused, with the reason") {
                                                   "and --method is fedavg."});
   CHECK(o.config.find("\"step\"") == std::string::npos);
   CHECK(o.config.find("\"decay-at\"") == std::string::npos);
+}
+
+TEST_CASE("a text has no labels: what is for images alone is refused, and not in a configuration") {
+  for (const char* model : {"char-lstm", "transformer"}) {
+    for (const auto& [option, value] : {std::pair("--labels", "5"),
+                                        {"--dirichlet", "0.5"},
+                                        {"--dirichlet-split", "class"},
+                                        {"--absent-logits", "trained"}}) {
+      CHECK(refused({"--model", model, option, value}) ==
+            std::string(option) +
+                " would have no effect: clients of a text have no labels, and lack "
+                "no character or word.");
+    }
+    CHECK(refused({"--model", model, "--norm", "none"}) ==
+          "--norm would have no effect: it needs --model small.");
+    CHECK(
+        refused({"--method", "fjord,fedavg,heterofl,dropping", "--model", model}) ==
+        "dropping scales channels of the networks for images: it needs --model small, pre-resnet18 "
+        "or lenet.");
+    const trainer::options o = parsed({"--model", model});
+    CHECK(o.data == "/usr/lib/bible.data");
+    CHECK(o.config.find("\"data\": \"/usr/lib/bible.data\"") != std::string::npos);
+    CHECK(parsed({"--model", model, "--data", "a text"}).data == "a text");
+    for (const char* absent : {"labels", "dirichlet", "absent-logits", "norm"}) {
+      CHECK(o.config.find("\"" + std::string(absent) + "\"") == std::string::npos);
+    }
+  }
+  CHECK(refused({"--model", "char-lstm", "--vocabulary", "10"}) ==
+        "--vocabulary would have no effect: it needs --model transformer.");
+  CHECK(parsed({}).identity.find("vocabulary") == std::string::npos);
+  CHECK(parsed({"--model", "transformer"}).identity.find("\"vocabulary\":1000") !=
+        std::string::npos);
+  CHECK(parsed({}).data == "/usr/share/datasets/fashion-mnist");
 }
 
 TEST_CASE("a text that a configuration cannot hold is refused") {

@@ -24,6 +24,7 @@
 
 #include "child_program.hpp"
 #include "idx_files.hpp"
+#include "text_files.hpp"
 
 namespace {
 
@@ -73,6 +74,7 @@ std::size_t count_of(const std::map<std::string, std::string>& files, const std:
 /// Small data, and folders for what the program writes.
 struct workplace {
   temporary_folder folder;
+  path data = at("data");
 
   workplace() { write_fashion_mnist(folder.path() / "data", 240, 40); }
 
@@ -80,7 +82,7 @@ struct workplace {
 
   /// Starts the program on few clients and images.
   child_program start(const words& arguments) const {
-    const words whole = words{SUBFED_TRAINER_PROGRAM, "--data", at("data").string()} +
+    const words whole = words{SUBFED_TRAINER_PROGRAM, "--data", data.string()} +
                         split("--clients 6 --participation 0.5 --samples 12 --batch 6", ' ') +
                         arguments;
     return child_program(whole, at("stdout"), at("stderr"));
@@ -350,6 +352,64 @@ TEST_CASE("several seeds are the runs of each alone, and continue where they wer
           .wait() == 0);
   CHECK(results_in(place.at("again")) == results_in(place.at("all")));
   CHECK(results_in(place.at("again") / "seed-3") == results_in(place.at("all") / "seed-3"));
+}
+
+TEST_CASE("texts are trained by all methods that can, made again, and made longer") {
+  workplace place;
+  place.data = place.at("text");
+  write_text(place.data, "A title\n" + verses_text(3, 60));
+  const std::string methods =
+      "fedrolex,heterofl,federated-dropout,fjord,ensemble,fedavg,fedprox,scaffold,fedavg-smallest";
+  for (const std::string model : {"char-lstm", "transformer"}) {
+    CAPTURE(model);
+    const auto to = [&](const std::string& out, const char* rounds) {
+      words all = {"--model",
+                   model,
+                   "--method",
+                   methods,
+                   "--rounds",
+                   rounds,
+                   "--lr-schedule",
+                   "constant",
+                   "--distillation",
+                   "--capacity-mix",
+                   "1:0.5,1/8:0.5",
+                   "--out",
+                   place.at(out + model).string()};
+      return model == "transformer" ? all + words{"--vocabulary", "8"} : all;
+    };
+    REQUIRE(place.run(to("out", "2")) == 0);
+    CHECK(place.printed().find("sequence") != std::string::npos);
+    CHECK(place.printed().find("image") == std::string::npos);
+    const auto results = results_in(place.at("out" + model));
+    CHECK(count_of(results, "-capacities.csv") == 9);
+    for (const auto& file : results) {
+      CAPTURE(file.first);
+      CHECK(file.second.find("nan") == std::string::npos);
+    }
+    REQUIRE(child_program({SUBFED_TRAINER_PROGRAM, "--config",
+                           (place.at("out" + model) / "config.json").string(), "--threads", "1",
+                           "--out", place.at("again" + model).string()},
+                          place.at("stdout"), place.at("stderr"))
+                .wait() == 0);
+    CHECK(results_in(place.at("again" + model)) == results);
+    REQUIRE(place.run(to("longer", "1")) == 0);
+    REQUIRE(place.run(to("longer", "2") + words{"--resume"}) == 0);
+    CHECK(results_in(place.at("longer" + model)) == results);
+  }
+  const words text = {"--model", "char-lstm", "--out", place.at("refused").string()};
+  check_refused(place, text + words{"--method", "fedavg,feddrop"}, "feddrop scales channels");
+  check_refused(place, text + words{"--method", "fedavg,unidrop"}, "unidrop scales channels");
+  const words words_of = {"--model", "transformer", "--out", place.at("refused").string()};
+  check_refused(place, words_of + words{"--vocabulary", "99"},
+                "the text has only 10 different words");
+  write_text(place.data, verses_text(1, 10));
+  check_refused(place, text, "--clients is too large for this text");
+  write_text(place.data, verses_text(1, 3));
+  check_refused(place, text, "which cannot be halved");
+  place.data = place.at("none");
+  check_refused(place, text, "apt-get install bible-kjv-text");
+  CHECK(!std::filesystem::exists(place.at("refused")));
 }
 
 TEST_CASE("what cannot be meant is refused in a line, before anything is trained or written") {

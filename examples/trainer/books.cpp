@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT
+#include "books.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+#include "failure.hpp"
+
+namespace trainer {
+namespace {
+
+constexpr std::string_view package_title = "EC02Compressed Data File";
+constexpr std::size_t numbers_begin = 80;
+constexpr std::string_view compress_header = "\x1f\x9d\x90";  // 16 bits, with a code that clears
+
+std::uint32_t big_endian_word(std::string_view bytes, std::size_t at) {
+  std::uint32_t out = 0;
+  for (std::size_t i = 0; i < 4; ++i) out = out << 8 | static_cast<std::uint8_t>(bytes.at(at + i));
+  return out;
+}
+
+/// The text of bible.data.
+std::string unpacked(std::string_view file) {
+  const std::size_t size = big_endian_word(file, numbers_begin + 4);
+  const std::size_t pieces = big_endian_word(file, numbers_begin + 8);
+  const std::size_t table = numbers_begin + 12;
+  if (pieces > file.size() / 4) throw failure("it counts more pieces than it can have");
+  if (file.substr(table + 4 * (pieces + 1), 3) != compress_header) {
+    throw failure("its pieces are not of compress -b 16");
+  }
+  std::string out;
+  for (std::size_t p = 0; p < pieces; ++p) {
+    const std::size_t from = big_endian_word(file, table + 4 * p);
+    const std::size_t to = big_endian_word(file, table + 4 * (p + 1));
+    if (from > to || to > file.size()) throw failure(fmt::format("piece {} is cut short", p));
+    const std::string text = decompress(file.substr(from, to - from));
+    if (text.size() > size || (p + 1 < pieces && text.size() != size)) {
+      throw failure(fmt::format("piece {} holds {} characters", p, text.size()));
+    }
+    out += text;
+  }
+  return out;
+}
+
+/// The name of the book in "Gen1:2"; empty where it is no such place.
+std::string_view book_in(std::string_view place) {
+  constexpr std::string_view digits = "0123456789";
+  const std::size_t colon = place.find(':');
+  if (colon == std::string_view::npos || colon + 1 == place.size() || colon == 0) return {};
+  if (place.find_first_not_of(digits, colon + 1) != std::string_view::npos) return {};
+  const std::size_t last = place.find_last_not_of(digits, colon - 1);
+  if (last == std::string_view::npos || last + 1 == colon) return {};
+  return place.substr(0, last + 1);
+}
+
+std::vector<book> parse_books(std::string_view text) {
+  std::vector<book> out;
+  std::size_t number = 0;
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix((std::min)(line.size() + 1, text.size()));
+    ++number;
+    const std::size_t space = line.find(' ');
+    const std::string_view name = book_in(line.substr(0, space));
+    if (name.empty() || space == std::string_view::npos) {
+      if (out.empty()) continue;
+      throw failure(fmt::format("line {} is no verse, such as \"Gen1:2 And the earth\"", number));
+    }
+    if (out.empty() || out.back().name != name) out.push_back({std::string(name), {}});
+    out.back().verses.emplace_back(line.substr(space + 1));
+  }
+  if (out.empty()) throw failure("it has no verse, such as \"Gen1:2 And the earth\"");
+  return out;
+}
+
+/// The half of a book that begins at the verse nearest to its middle, which the book then lacks.
+book second_half(book& whole) {
+  const std::size_t all = whole.size();
+  const auto off = [&](std::size_t at) { return 2 * at > all ? 2 * at - all : all - 2 * at; };
+  std::size_t verse = 1, at = whole.verses.front().size() + 1;
+  for (std::size_t v = 1, before = at; v < whole.verses.size(); ++v) {
+    if (off(before) < off(at)) verse = v, at = before;
+    before += whole.verses[v].size() + 1;
+  }
+  const auto from = whole.verses.begin() + static_cast<std::ptrdiff_t>(verse);
+  book out{whole.name,
+           {std::make_move_iterator(from), std::make_move_iterator(whole.verses.end())}};
+  whole.verses.erase(from, whole.verses.end());
+  return out;
+}
+
+bool is_shorter(const book& a, const book& b) { return a.size() < b.size(); }
+
+}  // namespace
+
+std::size_t book::size() const {
+  std::size_t out = verses.size();
+  for (const std::string& v : verses) out += v.size();
+  return out;
+}
+
+std::string decompress(std::string_view packed) {
+  constexpr std::size_t clear = 256, first = 257, most = std::size_t{1} << 16;
+  const failure damaged("it has a code that compress does not make");
+  std::string out;
+  // An entry is a place of what is written already: that of the text before it, one longer.
+  std::vector<std::pair<std::size_t, std::size_t>> entries;  // from, size
+  std::size_t width = 9, group = 0, bit = 0;                 // codes stand in groups of eight
+  while (bit + width <= 8 * packed.size()) {
+    std::size_t code = 0;
+    for (std::size_t b = 0; b < width; ++b) {
+      const std::size_t at = bit + b;
+      code |= std::size_t{static_cast<std::uint8_t>(packed[at / 8]) >> at % 8 & 1u} << b;
+    }
+    bit += width;
+    const auto begin_group = [&](std::size_t new_width) {
+      const std::size_t size = 8 * width;
+      bit = group + (bit - group + size - 1) / size * size;
+      group = bit;
+      width = new_width;
+    };
+    if (code == clear) {
+      entries.clear();
+      begin_group(9);
+      continue;
+    }
+    const std::size_t from = out.size();
+    if (code < clear) {
+      out += static_cast<char>(code);
+    } else {
+      // Of the newest entry the last character is its own first one, which is just being written.
+      if (code - first >= entries.size()) throw damaged;
+      const auto [where, size] = entries[code - first];
+      for (std::size_t i = 0; i < size; ++i) out += out[where + i];
+    }
+    // The first character of the next code's text will complete it.
+    if (first + entries.size() < most) entries.emplace_back(from, out.size() - from + 1);
+    if (first + entries.size() > (std::size_t{1} << width) && width < 16) begin_group(width + 1);
+  }
+  return out;
+}
+
+std::vector<book> read_books(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  if (!file.is_open() || file.bad() || text.empty()) {
+    throw failure(
+        fmt::format("{} cannot be read: on Debian `apt-get install bible-kjv-text` puts the King "
+                    "James Bible in "
+                    "/usr/lib/bible.data, and --data takes any other file of such verses.",
+                    path.string()));
+  }
+  try {
+    return parse_books(text.starts_with(package_title) ? unpacked(text) : text);
+  } catch (const std::exception& error) {
+    throw failure(fmt::format("{} is damaged: {}.", path.string(), error.what()));
+  }
+}
+
+std::vector<book> deal_books(std::vector<book> books, std::int64_t clients) {
+  const auto wanted = static_cast<std::size_t>(clients);
+  while (books.size() > wanted) {
+    // The last of equals goes.
+    std::size_t shortest = 0;
+    for (std::size_t b = 1; b < books.size(); ++b) {
+      if (!is_shorter(books[shortest], books[b])) shortest = b;
+    }
+    books.erase(books.begin() + static_cast<std::ptrdiff_t>(shortest));
+  }
+  while (books.size() < wanted) {
+    const auto longest = std::max_element(books.begin(), books.end(), is_shorter);
+    if (longest->verses.size() < 2) {
+      throw failure(
+          fmt::format("--clients is {}, but {} is a single verse, which cannot be halved: the text "
+                      "is too short "
+                      "for that many clients.",
+                      clients, longest->name));
+    }
+    book half = second_half(*longest);
+    books.insert(longest + 1, std::move(half));
+  }
+  return books;
+}
+
+}  // namespace trainer
