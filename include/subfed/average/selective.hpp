@@ -266,7 +266,7 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
   std::vector<update_outcome> add_all(std::span<const detail::member<U>> updates) {
     const detail::float_mode mode;
     detail::admission<T> checks(model_, options_, state_, seen_, cohort_weight_);
-    std::vector<detail::admitted<U>> all = checks.admit(updates, report_.refused_clients);
+    std::vector<detail::admitted_update<U>> all = checks.admit(updates, report_.refused_clients);
     std::vector<bool> has_weights;  // the sums then come with them
     for (const detail::tensor_sums& own : state_) {
       has_weights.push_back(dense_ || !own.weights.empty());
@@ -277,7 +277,7 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
       add_sums<U>(all);
     }
     std::vector<update_outcome> outcomes;
-    for (detail::admitted<U>& a : all) {
+    for (detail::admitted_update<U>& a : all) {
       take(a, has_weights);
       outcomes.push_back(std::move(a.outcome));
     }
@@ -287,7 +287,7 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
   /// Calls f(number of a tensor that has sums, its part in each of the updates that count, and which of them
   /// that is).
   template <class U, class F>
-  void for_each_sum(const std::vector<detail::admitted<U>>& updates, F&& f) {
+  void for_each_sum(const std::vector<detail::admitted_update<U>>& updates, F&& f) {
     for (std::size_t t = 0; t < state_.size(); ++t) {
       if (model_.tensors()[t].is_local() || is_counter(t)) continue;
       std::vector<detail::addend<U>> parts;
@@ -337,7 +337,7 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
 
   /// Adds updates' tensors to the sums of doubles, and to weights that are kept already.
   template <class U>
-  void add_sums(const std::vector<detail::admitted<U>>& updates) {
+  void add_sums(const std::vector<detail::admitted_update<U>>& updates) {
     for_each_sum<U>(updates, [&](std::size_t t, auto parts, const auto& numbers) {
       const auto range = [&](std::size_t i) { return updates[numbers[i]].ranges[t]; };
       detail::tensor_sums& own = state_[t];
@@ -355,7 +355,7 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
   ///
   /// Throws  error for a value beyond the bound, as the options say; nothing has changed then.
   template <class U>
-  void add_terms(std::vector<detail::admitted<U>>& updates) {
+  void add_terms(std::vector<detail::admitted_update<U>>& updates) {
     std::vector<std::int64_t> beyond(updates.size(), 0);
     std::vector<bool> has_sums;
     for (const detail::tensor_sums& own : state_) has_sums.push_back(own.has_sums());
@@ -384,7 +384,7 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
 
   /// beyond: how many values of each update are beyond the bound.
   template <class U>
-  void add_terms(const std::vector<detail::admitted<U>>& updates, takes which,
+  void add_terms(const std::vector<detail::admitted_update<U>>& updates, takes which,
                  std::vector<std::int64_t>& beyond) {
     for_each_sum<U>(updates, [&](std::size_t t, auto parts, const auto& numbers) {
       std::vector<detail::addend<U>> own(parts.begin(), parts.end());
@@ -404,7 +404,7 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
   /// Counts an update, and adds what comes one by one: integers, counters, and the weights where they were
   /// not kept before.
   template <class U>
-  void take(detail::admitted<U>& a, const std::vector<bool>& has_weights) {
+  void take(detail::admitted_update<U>& a, const std::vector<bool>& has_weights) {
     update_outcome& outcome = a.outcome;
     const submodel& sub = *a.update->sub;
     if (!outcome) {

@@ -66,7 +66,7 @@ void check_format(const std::string& name, std::optional<element_format> found,
 
 /// An update that has passed all checks, or why not.
 template <class U>
-struct admitted {
+struct admitted_update {
   const member<U>* update;
   update_outcome outcome;
   std::vector<product_range> ranges;  ///< of the tensors' sums, with it
@@ -91,15 +91,15 @@ class admission {
   ///
   /// Throws  error for an update that is refused.
   template <class U>
-  std::vector<admitted<U>> admit(std::span<const member<U>> updates,
-                                 std::int64_t& refused_clients) {
+  std::vector<admitted_update<U>> admit(std::span<const member<U>> updates,
+                                        std::int64_t& refused_clients) {
     // Values are checked while they are added. That is too late where it decides whether another update is
     // the second one of its client.
     const bool checks_bound = options_.sums && updates.size() > 1 &&
                               options_.sums->on_out_of_bound == out_of_bound::skip_client;
-    std::vector<admitted<U>> out;
+    std::vector<admitted_update<U>> out;
     for (const member<U>& u : updates) {
-      admitted<U>& own = out.emplace_back();
+      admitted_update<U>& own = out.emplace_back();
       own.update = &u;
       own.outcome = outcome_of(u, refused_clients);
       if (!own.outcome) continue;
