@@ -394,10 +394,10 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
         rules.push_back(which == takes::in ? rule : rule.negated());
         if (which == takes::back) a.weight = -a.weight;
       }
-      std::vector<std::int64_t> counts(own.size(), 0);
+      std::vector<std::int64_t> own_beyond(own.size(), 0);
       state_[t].add(std::span<const detail::addend<U>>(own), model_.tensors()[t].extents,
-                    std::span<const detail::term_rule>(rules), std::span<std::int64_t>(counts));
-      for (std::size_t i = 0; i < own.size(); ++i) beyond[numbers[i]] += counts[i];
+                    std::span<const detail::term_rule>(rules), std::span<std::int64_t>(own_beyond));
+      for (std::size_t i = 0; i < own.size(); ++i) beyond[numbers[i]] += own_beyond[i];
     });
   }
 
