@@ -527,7 +527,9 @@ std::optional<options> parse_options(int argc, const char* const* argv,
     if (name == "labels" || name == "dirichlet")
       return (name == "dirichlet") == o.dirichlet.has_value();
     if (name == "step" || name == "overlap") return (name == "overlap") == o.overlap.has_value();
-    if (name == "client-phase" && o.layer_phases) return false;
+    if (name == "client-phase" || name == "layer-phases") {
+      return (name == "layer-phases") == o.layer_phases;
+    }
     return o.distillation || (name != "alpha" && name != "temperature");
   };
   const auto is_read = [&](std::string_view name) {
