@@ -585,8 +585,12 @@ TEST_CASE("a text that a configuration cannot hold is refused") {
 }
 
 TEST_CASE("a run is made again from its configuration") {
-  std::vector<std::vector<const char*>> lines = {
-      {}, all_options, {"--decay-at", ""}, {"--step", "-2"}};
+  std::vector<std::vector<const char*>> lines = {{},
+                                                 all_options,
+                                                 {"--decay-at", ""},
+                                                 {"--step", "-2"},
+                                                 {"--client-phase", "7"},
+                                                 {"--layer-phases"}};
   for (const auto& line : lines) {
     const trainer::options o = parsed(line);
     const configuration file(o.config);
@@ -597,6 +601,8 @@ TEST_CASE("a run is made again from its configuration") {
     CHECK(again.methods == o.methods);
     CHECK(again.dirichlet == o.dirichlet);
     CHECK(again.overlap == o.overlap);
+    CHECK(again.client_phase == o.client_phase);
+    CHECK(again.layer_phases == o.layer_phases);
     CHECK(again.lr == o.lr);
     CHECK(again.decay_at == o.decay_at);
     CHECK(again.seed() == o.seed());
