@@ -354,14 +354,15 @@ TEST_CASE("several seeds are the runs of each alone, and continue where they wer
   CHECK(results_in(place.at("again") / "seed-3") == results_in(place.at("all") / "seed-3"));
 }
 
-TEST_CASE("texts are trained by all methods that can, made again, and made longer") {
+TEST_CASE("texts are trained by the methods that can, made again, and made longer") {
   workplace place;
   place.data = place.at("text");
   write_text(place.data, "A title\n" + verses_text(3, 60));
-  const std::string methods =
-      "fedrolex,heterofl,federated-dropout,fjord,ensemble,fedavg,fedprox,scaffold,fedavg-smallest";
   for (const std::string model : {"char-lstm", "transformer"}) {
     CAPTURE(model);
+    // Between them all methods but fedavg and fedavg-smallest, of which fedprox is a kind.
+    const std::string methods = model == "transformer" ? "fedrolex,heterofl,fjord,scaffold"
+                                                       : "federated-dropout,fjord,ensemble,fedprox";
     const auto to = [&](const std::string& out, const char* rounds) {
       words all = {"--model",
                    model,
@@ -382,7 +383,7 @@ TEST_CASE("texts are trained by all methods that can, made again, and made longe
     CHECK(place.printed().find("sequence") != std::string::npos);
     CHECK(place.printed().find("image") == std::string::npos);
     const auto results = results_in(place.at("out" + model));
-    CHECK(count_of(results, "-capacities.csv") == 9);
+    CHECK(count_of(results, "-capacities.csv") == 4);
     for (const auto& file : results) {
       CAPTURE(file.first);
       CHECK(file.second.find("nan") == std::string::npos);
