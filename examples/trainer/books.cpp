@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 #include "books.hpp"
 
+#include <archive.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <utility>
 
 #include "failure.hpp"
@@ -104,44 +106,27 @@ std::size_t book::size() const {
 }
 
 std::string decompress(std::string_view packed) {
-  constexpr std::size_t clear = 256, first = 257, most = std::size_t{1} << 16;
-  const failure damaged("it has a code that compress does not make");
-  std::string out;
-  // An entry is a place of what is written already: that of the text before it, one longer.
-  std::vector<std::pair<std::size_t, std::size_t>> entries;  // from, size
-  std::size_t width = 9, group = 0, bit = 0;                 // codes stand in groups of eight
-  while (bit + width <= 8 * packed.size()) {
-    std::size_t code = 0;
-    for (std::size_t b = 0; b < width; ++b) {
-      const std::size_t at = bit + b;
-      code |= std::size_t{static_cast<std::uint8_t>(packed[at / 8]) >> at % 8 & 1u} << b;
-    }
-    bit += width;
-    const auto begin_group = [&](std::size_t new_width) {
-      const std::size_t size = 8 * width;
-      bit = group + (bit - group + size - 1) / size * size;
-      group = bit;
-      width = new_width;
-    };
-    if (code == clear) {
-      entries.clear();
-      begin_group(9);
-      continue;
-    }
-    const std::size_t from = out.size();
-    if (code < clear) {
-      out += static_cast<char>(code);
-    } else {
-      // Of the newest entry the last character is its own first one, which is just being written.
-      if (code - first >= entries.size()) throw damaged;
-      const auto [where, size] = entries[code - first];
-      for (std::size_t i = 0; i < size; ++i) out += out[where + i];
-    }
-    // The first character of the next code's text will complete it.
-    if (first + entries.size() < most) entries.emplace_back(from, out.size() - from + 1);
-    if (first + entries.size() > (std::size_t{1} << width) && width < 16) begin_group(width + 1);
+  if (packed.empty()) return {};
+  const std::string whole = std::string(compress_header).append(packed);
+  const std::unique_ptr<archive, decltype(&archive_read_free)> reader(archive_read_new(),
+                                                                      archive_read_free);
+  const auto check = [&reader](la_ssize_t status) {
+    if (status >= 0) return;
+    throw failure(
+        fmt::format("compress did not make its pieces: {}", archive_error_string(reader.get())));
+  };
+  check(archive_read_support_filter_compress(reader.get()));
+  check(archive_read_support_format_raw(reader.get()));
+  check(archive_read_open_memory(reader.get(), whole.data(), whole.size()));
+  archive_entry* entry = nullptr;
+  check(archive_read_next_header(reader.get(), &entry));
+  std::string out, part(1 << 16, '\0');
+  for (;;) {
+    const la_ssize_t size = archive_read_data(reader.get(), part.data(), part.size());
+    check(size);
+    if (size == 0) return out;
+    out.append(part, 0, static_cast<std::size_t>(size));
   }
-  return out;
 }
 
 std::vector<book> read_books(const std::filesystem::path& path) {

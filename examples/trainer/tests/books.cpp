@@ -140,13 +140,8 @@ TEST_CASE("what compress made is unpacked: codes of every width, and one that is
   for (const std::size_t size : {255u, 256u, 257u, 258u, 300u, 1000u, 20000u, 90000u}) {
     CHECK((trainer::decompress(compressed(noise.substr(0, size))) == noise.substr(0, size)));
   }
-  // 300 is no code yet; 256 begins anew, in the next group.
-  CHECK(message_of([] { trainer::decompress("\x2c\x01"); }).find("a code that compress") !=
-        std::string::npos);
-  std::string cleared = "\x61";  // 'a', 256, and six codes that nobody reads
-  cleared += std::string("\x00\x02\x00\x00\x00\x00\x00\x00", 8);
-  cleared += std::string("\x62\x00", 2);
-  CHECK(trainer::decompress(cleared) == "ab");
+  // 300 is no code yet.
+  CHECK(message_of([] { trainer::decompress("\x2c\x01"); }).starts_with("compress did not make"));
 }
 
 TEST_CASE("the package's file is read, in one piece or many") {

@@ -15,6 +15,7 @@
 #include "architecture.hpp"
 #include "flat_sgd.hpp"
 #include "method.hpp"
+#include "results_of.hpp"
 
 // LibTorch defines CHECK, too.
 #define DOCTEST_CONFIG_NO_SHORT_MACRO_NAMES
@@ -227,16 +228,7 @@ DOCTEST_TEST_CASE(
       const at::Tensor x = at::randn({3, 1, 28, 28}, at::kDouble);
       const auto forward = [&](const subfed::submodel& part,
                                const subfed::tensor_views<const double>& values) {
-        const torch::NoGradGuard no_grad;
-        const auto own = trainer::make_network(net.channels(part), net.norm);
-        own->to(at::kDouble);
-        const auto tensors = own->tensors();
-        for (std::size_t t = 0; t < tensors.size(); ++t) {
-          tensors[t].copy_(torch::from_blob(const_cast<double*>(values[t].data_handle()),
-                                            tensors[t].sizes(), at::kDouble));
-        }
-        const at::Tensor y = own->forward(x, {}).contiguous();
-        return std::vector<double>(y.data_ptr<double>(), y.data_ptr<double>() + y.numel());
+        return results_of(net, part, values, x);
       };
       DOCTEST_INFO("model " << static_cast<int>(model) << ", norm " << static_cast<int>(norm));
       const auto proof = subfed::prove_description<double>(

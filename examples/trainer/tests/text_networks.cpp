@@ -17,6 +17,7 @@
 #include "flat_sgd.hpp"
 #include "method.hpp"
 #include "pool.hpp"
+#include "results_of.hpp"
 #include "server.hpp"
 #include "torch_runtime.hpp"
 
@@ -160,16 +161,7 @@ DOCTEST_TEST_CASE("networks for texts are proven, and clients' networks are part
     const at::Tensor x = at::randint(20, {2, 6}, at::kInt);
     const auto forward = [&](const subfed::submodel& part,
                              const subfed::tensor_views<const double>& values) {
-      const torch::NoGradGuard no_grad;
-      const auto own = trainer::make_network(net.channels(part), net.norm);
-      own->to(at::kDouble);
-      const auto tensors = own->tensors();
-      for (std::size_t t = 0; t < tensors.size(); ++t) {
-        tensors[t].copy_(torch::from_blob(const_cast<double*>(values[t].data_handle()),
-                                          tensors[t].sizes(), at::kDouble));
-      }
-      const at::Tensor y = own->forward(x, {}).contiguous();
-      return std::vector<double>(y.data_ptr<double>(), y.data_ptr<double>() + y.numel());
+      return results_of(net, part, values, x);
     };
     const auto proof = subfed::prove_description<double>(
         net.net, [&](const subfed::tensor_views<const double>& values) {
