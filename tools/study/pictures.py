@@ -99,33 +99,58 @@ def _bars(e, cells, title, label, height=420):
             ", \\\n ".join(plots) + "\n")
 
 
-def _order(description, results):
-    """The three schemes over settings of several experiments."""
-    where = [("order", "L2"), ("order", "L5"), ("no-large", "L2"), ("no-large", "L5")]
-    titles = ["2 labels", "5 labels", r"2 labels, none\nof capacity 1",
-              r"5 labels, none\nof capacity 1"]
-    cells = {}
-    for i, (name, setting) in enumerate(where):
-        e = description.experiment(name)
-        for method in _THREE:
-            values = list(results.by_seed(e, e.setting(setting), method).values())
-            cells.setdefault(method, []).extend((i, v) for v in values)
-    if not any(cells.values()):
-        return ""
+def _runs(tics, series):
+    """A point a run with the mean as a line; series is a list of (name, colour, [(tic, value)..])."""
     script, plots = _head(900, 420, "Each point is a run, the line their mean"), []
-    for k, (method, points) in enumerate(cells.items()):
-        shift, colour = (k - 1) * 0.2, _COLOURS[method]
+    for k, (name, colour, points) in enumerate(series):
+        shift = (k - (len(series) - 1) / 2) * 0.2
         script += _block(f"m{k}", [f"{i + shift:.3f} {v:.3f}" for i, v in points])
         middle = [(i, mean([v for j, v in points if j == i])) for i in sorted({i for i, _ in points})]
         script += _block(f"c{k}", [f"{i + shift:.3f} {v:.3f} 0.07" for i, v in middle])
         plots.append(f"$m{k} using 1:2 with points pointtype 7 pointsize 0.6 linecolor rgb "
-                     f"'{colour}' title '{_name(method)}'")
+                     f"'{colour}' title '{name}'")
         plots.append(f"$c{k} using 1:2:3 with xerrorbars pointtype 0 linewidth 2.5 linecolor rgb "
                      f"'{colour}' notitle")
-    tics = ", ".join(f'"{t}" {i}' for i, t in enumerate(titles))
-    return (script + f"set errorbars 0\nset bmargin 4\nset xtics ({tics})\nset xrange [-0.5:{len(titles) - 0.5}]\n"
+    named = ", ".join(f'"{t}" {i}' for i, t in enumerate(tics))
+    return (script + f"set errorbars 0\nset bmargin 4\nset xtics ({named})\n"
+            f"set xrange [-0.5:{len(tics) - 0.5}]\n"
             "set ylabel 'accuracy, %'\nset key outside right top\nplot " + ", \\\n ".join(plots) +
             "\n")
+
+
+def _at(description, results, places, method):
+    """The runs of a method in (experiment, setting) after another, as (place's number, value)."""
+    points = []
+    for i, (name, setting) in enumerate(places):
+        e = description.experiment(name)
+        points += [(i, v) for v in results.by_seed(e, e.setting(setting), method).values()]
+    return points
+
+
+def _order(description, results):
+    """The three schemes over settings of several experiments."""
+    where = [("order", "L2"), ("order", "L5"), ("no-large", "L2"), ("no-large", "L5")]
+    series = [(_name(m), _COLOURS[m], _at(description, results, where, m)) for m in _THREE]
+    series = [s for s in series if s[2]]
+    titles = ["2 labels", "5 labels", r"2 labels, none\nof capacity 1",
+              r"5 labels, none\nof capacity 1"]
+    return _runs(titles, series) if series else ""
+
+
+def _phases(description, results):
+    """Windows that start alike and apart, with random sets beside them."""
+    starts = [("", "rolling, as in Eq. 4", "#999999"),
+              ("-client", "rolling, clients apart", _COLOURS["fedrolex"]),
+              ("-layer", "rolling, layers apart", "#7b4fa3")]
+    places = ["g16", "g8", "none-large", "mixed"]
+    series = [(name, colour, _at(description, results, [("phases", p + end) for p in places],
+                                 "fedrolex")) for end, name, colour in starts]
+    random = [("larger-server", "g16"), ("larger-server", "g8"), ("no-large", "L5"), ("order", "L5")]
+    series.append(("random", _COLOURS["federated-dropout"],
+                   _at(description, results, random, "federated-dropout")))
+    series = [s for s in series if s[2]]
+    titles = ["all of 1/16", "all of 1/8", "1/2 to 1/16", "1 to 1/16"]
+    return _runs(titles, series) if series else ""
 
 
 def _evenness(description, results):
@@ -223,6 +248,7 @@ def _lines(name, label):
 
 _PICTURES = {
     "order": _order,
+    "phases": _phases,
     "curves": _curves,
     "evenness": _evenness,
     "labels": _lines("labels", "labels of a client"),
