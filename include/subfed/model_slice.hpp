@@ -79,6 +79,8 @@ class model_walk {
     check_count(verb, "global", sub.parent(), globals.size());
     check_count(verb, "local", sub.parent(), locals.size());
     placed_tensors places;
+    places.reserve(2 * globals.size());
+    parts_.reserve(globals.size());
     own_.resize(globals.size());
     for (std::size_t t = 0; t < globals.size(); ++t) {
       const std::string& name = sub.parent().tensors()[t].name;
