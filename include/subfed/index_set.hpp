@@ -213,12 +213,16 @@ class basic_index_set {
 
   /// Sets ascending_ and refuses repeated nodes, by checking runs in the order of their nodes.
   void finish() {
-    std::vector<run_type> by_node = runs_;
     const auto less = [](const run_type& a, const run_type& b) {
       return std::pair(a.first, a.position) < std::pair(b.first, b.position);
     };
     ascending_ = std::is_sorted(runs_.begin(), runs_.end(), less);
-    if (!ascending_) std::sort(by_node.begin(), by_node.end(), less);
+    std::vector<run_type> sorted;
+    if (!ascending_) {
+      sorted = runs_;
+      std::sort(sorted.begin(), sorted.end(), less);
+    }
+    const std::vector<run_type>& by_node = ascending_ ? runs_ : sorted;
     for (std::size_t i = 1; i < by_node.size(); ++i) {
       const run_type& a = by_node[i - 1];
       const run_type& b = by_node[i];

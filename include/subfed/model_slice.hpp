@@ -19,7 +19,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -79,7 +78,8 @@ class model_walk {
     check_count(verb, "global", sub.parent(), globals.size());
     check_count(verb, "local", sub.parent(), locals.size());
     placed_tensors places;
-    own_.resize(globals.size());
+    places.reserve(2 * globals.size());
+    parts_.reserve(globals.size());
     for (std::size_t t = 0; t < globals.size(); ++t) {
       const std::string& name = sub.parent().tensors()[t].name;
       places.add(globals[t], name, std::is_const_v<T> ? access::reads : access::writes);
@@ -98,7 +98,7 @@ class model_walk {
   void run(Executor& run_by) const {
     run_by.parallel_for(static_cast<std::int64_t>(parts_.size()), [&](std::int64_t i) {
       const part& p = parts_[static_cast<std::size_t>(i)];
-      const loop_nest& walk = own_[p.tensor] ? *own_[p.tensor] : plans_[p.tensor].row_major;
+      const loop_nest& walk = *p.walk;
       const float_mode mode;
       const auto& global = globals_[p.tensor];
       const auto& local = locals_[p.tensor];
@@ -126,6 +126,7 @@ class model_walk {
   /// Steps begin .. end-1 of a tensor's walk.
   struct part {
     std::size_t tensor;
+    const loop_nest* walk;
     std::int64_t begin, end;
   };
   static constexpr std::int64_t part_elements = 1 << 18;
@@ -222,14 +223,15 @@ class model_walk {
     }
     const bool planned = plain && row_major != nullptr;
     if (!planned) {
-      own_[t].emplace(chosen, global.strides().data(), local.strides().data());
+      own_.reserve(globals_.size());  // they must not move
+      own_.emplace_back(chosen, global.strides().data(), local.strides().data());
     }
-    const loop_nest& walk = planned ? *row_major : *own_[t];
+    const loop_nest& walk = planned ? *row_major : own_.back();
     const std::int64_t steps = walk.outer_steps();
     const std::int64_t each = (std::max)(
         part_elements / (std::max)(walk.elements_a_step(), std::int64_t{1}), std::int64_t{1});
     for (std::int64_t s = 0; s < steps; s += each) {
-      parts_.push_back({t, s, (std::min)(s + each, steps)});
+      parts_.push_back({t, &walk, s, (std::min)(s + each, steps)});
     }
   }
 
@@ -249,7 +251,7 @@ class model_walk {
   const tensor_views<T>& globals_;
   const tensor_views<U>& locals_;
   std::span<const tensor_plan> plans_;
-  std::vector<std::optional<loop_nest>> own_;  // of tensors that the plan does not cover
+  std::vector<loop_nest> own_;  // of tensors that the plan does not cover
   std::vector<part> parts_;
 };
 

@@ -4,8 +4,11 @@
 #pragma once
 
 #include <subfed/config.hpp>
+#include <subfed/detail/philox_lanes.hpp>
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 namespace subfed::inline v0 {
@@ -87,6 +90,17 @@ class random_stream {
   constexpr pair bits_pair(std::uint64_t i) const noexcept {
     const philox_block block = philox4x32({{low(i), high(i), tag_[0], tag_[1]}}, key_);
     return {join(block.word[0], block.word[1]), join(block.word[2], block.word[3])};
+  }
+
+  /// out[k] = bits(k): the first words of the stream.
+  void first_words(std::span<std::uint64_t> out) const noexcept {
+    const detail::philox_stream from{{tag_[0], tag_[1]}, {key_.word[0], key_.word[1]}};
+    std::size_t block = detail::philox_words(from, 0, out.size() / 2, out.data());
+    for (; 2 * block < out.size(); ++block) {
+      const auto [even, odd] = bits_pair(block);
+      out[2 * block] = even;
+      if (2 * block + 1 < out.size()) out[2 * block + 1] = odd;
+    }
   }
 
   constexpr std::uint64_t next_u64() noexcept { return bits(next_++); }

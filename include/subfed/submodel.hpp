@@ -100,6 +100,7 @@ class submodel {
   /// Shape of the client's tensor.
   std::vector<std::int64_t> extents(tensor_id tensor) const {
     std::vector<std::int64_t> out;
+    out.reserve(model_[tensor].dimensions.size());
     for (const dimension& d : model_[tensor].dimensions) out.push_back(local_extent(d));
     return out;
   }
@@ -187,6 +188,11 @@ class submodel {
     if (plan_ == nullptr) return {};
     return *plan_;
   }
+  bool has_shape(tensor_id tensor, std::span<const std::int64_t> extents) const {
+    const auto& dimensions = model_[tensor].dimensions;
+    return std::equal(dimensions.begin(), dimensions.end(), extents.begin(), extents.end(),
+                      [&](const dimension& d, std::int64_t e) { return local_extent(d) == e; });
+  }
   static void check_extent(const model::group_info& group, const index_set& nodes) {
     if (nodes.extent() == group.extent) return;
     detail::fail("subfed: submodel: the index set of group '" + group.name + "' has the extent " +
@@ -216,6 +222,7 @@ class submodel {
         detail::append_run(out.runs,
                            run{out.local_extent, out.global_extent, p.repeat * global * p.block});
       } else if (!runs.empty()) {
+        out.runs.reserve(out.runs.size() + runs.size());
         for (std::int64_t copy = 0; copy < p.repeat; ++copy) {
           for (const run& r : runs) {
             detail::append_run(

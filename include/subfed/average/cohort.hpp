@@ -88,10 +88,12 @@ average_report average_updates(const model& net, std::span<const update<U>> upda
                               outcome);
       });
   std::vector<detail::member<U>> members;
+  members.reserve(admitted.size());
   for (const auto& a : admitted) {
     if (a.weight > 0) members.push_back({&a.update->sub, a.weight, &a.update->tensors});
   }
   detail::placed_tensors places;
+  places.reserve(globals.size() * (members.size() + 1));
   for (std::size_t t = 0; t < globals.size(); ++t) {
     const std::string& name = net.tensors()[t].name;
     places.add(globals[t], name, detail::access::writes);

@@ -15,6 +15,11 @@ struct internals {
   static auto plans(const Submodel& sub) noexcept {
     return sub.plans();
   }
+  /// Whether they are the extents of the client's tensor; without a list of them.
+  template <class Submodel, class Tensor, class Extents>
+  static bool has_shape(const Submodel& sub, Tensor tensor, const Extents& extents) {
+    return sub.has_shape(tensor, extents);
+  }
   /// Elements first + i stride of tensor number t are held from now on, i = 0 .. length-1.
   template <class HeldElements>
   static void add(HeldElements& held, std::size_t t, std::int64_t first, std::int64_t stride,

@@ -16,11 +16,13 @@
 
 namespace subfed::inline v0::detail {
 
-/// One dimension of the walk. Runs are in units of the strides.
+/// One dimension of the walk. Its runs, in units of the strides, are begin .. end-1 of those of the walk.
 struct walk_dimension {
   std::int64_t global_stride;
   std::int64_t local_stride;
-  selected_dimension selected;
+  std::int64_t global_extent;
+  std::int64_t local_extent;
+  std::size_t begin, end;
 };
 
 /// Pairs of elements (global, local) of one selection and two tensors of its shapes, with the dimensions reordered and merged so
@@ -40,8 +42,13 @@ class loop_nest {
   /// Strides in elements.
   loop_nest(const selection& chosen, const std::int64_t* global_strides,
             const std::int64_t* local_strides) {
-    for (int r = 0; r < chosen.rank(); ++r) empty_ = empty_ || chosen.dimension(r).runs.empty();
+    std::size_t all = 0;
+    for (int r = 0; r < chosen.rank(); ++r) {
+      all += chosen.dimension(r).runs.size();
+      empty_ = empty_ || chosen.dimension(r).runs.empty();
+    }
     if (empty_) return;  // strides of an empty tensor may be anything
+    runs_.reserve(all);
     for (int r = 0; r < chosen.rank(); ++r) {
       const selected_dimension& d = chosen.dimension(r);
       if (d.runs.size() == 1 && d.runs[0].length == 1) {  // one element: an offset, no loop
@@ -49,24 +56,22 @@ class loop_nest {
         local_start_ += d.runs[0].position * local_strides[r];
         continue;
       }
-      dimensions_.push_back({global_strides[r], local_strides[r], d});
+      const std::size_t begin = runs_.size();
+      runs_.insert(runs_.end(), d.runs.begin(), d.runs.end());
+      insert({global_strides[r], local_strides[r], d.global_extent, d.local_extent, begin,
+              runs_.size()});
     }
-    // Any order of the loops visits the same pairs; small global strides go innermost, so that a
-    // column-major tensor is walked along its columns.
-    std::stable_sort(dimensions_.begin(), dimensions_.end(), [](const auto& a, const auto& b) {
-      return std::abs(a.global_stride) > std::abs(b.global_stride);
-    });
     merge();
-    if (dimensions_.empty()) return;
-    const std::vector<run>& runs = dimensions_.front().selected.runs;
+    if (rank_ == 0) return;
+    const std::span<const run> runs = runs_of(dimensions_[0]);
     ascends_ = std::is_sorted(runs.begin(), runs.end(),
                               [](const run& a, const run& b) { return a.first < b.first; });
   }
 
   /// Both tensors are row-major without gaps.
   explicit loop_nest(const selection& chosen)
-      : loop_nest(chosen, row_major_strides(chosen.global_extents()).data(),
-                  row_major_strides(chosen.local_extents()).data()) {}
+      : loop_nest(chosen, row_major_strides(chosen, &selected_dimension::global_extent).data(),
+                  row_major_strides(chosen, &selected_dimension::local_extent).data()) {}
 
   /// Calls f(global_offset, local_offset, length) for every run: elements i = 0 .. length-1 at
   /// global_offset + i global_stride(), and the same for local.
@@ -78,12 +83,12 @@ class loop_nest {
   /// Steps of the outermost loop: parts that can be processed independently.
   std::int64_t outer_steps() const noexcept {
     if (empty_) return 0;
-    return dimensions_.empty() ? 1 : steps(dimensions_.front());
+    return rank_ == 0 ? 1 : steps(dimensions_[0]);
   }
   /// Pairs in one step.
   std::int64_t elements_a_step() const noexcept {
     std::int64_t out = 1;
-    for (std::size_t d = 1; d < dimensions_.size(); ++d) out *= steps(dimensions_[d]);
+    for (std::size_t d = 1; d < rank_; ++d) out *= steps(dimensions_[d]);
     return out;
   }
 
@@ -91,7 +96,7 @@ class loop_nest {
   template <class F>
   void for_each(std::int64_t begin, std::int64_t end, F&& f) const {
     if (begin >= end) return;
-    if (dimensions_.empty()) {
+    if (rank_ == 0) {
       f(global_start_, local_start_, std::int64_t{1});
       return;
     }
@@ -105,14 +110,14 @@ class loop_nest {
   template <class F>
   void for_each_between(std::int64_t begin, std::int64_t end, F&& f) const {
     if (empty_ || begin >= end) return;
-    if (dimensions_.empty()) {
+    if (rank_ == 0) {
       const bool is_there = begin <= global_start_ && global_start_ < end;
       if (is_there) f(global_start_, local_start_, std::int64_t{1});
       return;
     }
     const std::int64_t from = first_index_at(begin);
     const std::int64_t to = first_index_at(end);
-    const std::vector<run>& runs = dimensions_.front().selected.runs;
+    const std::span<const run> runs = runs_of(dimensions_[0]);
     auto at = runs.begin();
     if (ascends_) {
       at = std::partition_point(at, runs.end(),
@@ -129,11 +134,11 @@ class loop_nest {
   }
 
   /// Whether there is a loop around the innermost one, whose runs are the same for each of its steps.
-  bool has_rows() const noexcept { return !empty_ && dimensions_.size() >= 2; }
+  bool has_rows() const noexcept { return !empty_ && rank_ >= 2; }
   /// Pre: has_rows().
-  std::span<const run> row_runs() const noexcept { return dimensions_.back().selected.runs; }
-  std::int64_t row_extent() const noexcept { return dimensions_.back().selected.global_extent; }
-  std::int64_t elements_a_row() const noexcept { return steps(dimensions_.back()); }
+  std::span<const run> row_runs() const noexcept { return runs_of(innermost()); }
+  std::int64_t row_extent() const noexcept { return innermost().global_extent; }
+  std::int64_t elements_a_row() const noexcept { return steps(innermost()); }
 
   /// Calls f(global_offset, local_offset) for every row of the steps begin .. end-1: for the runs of the
   /// innermost loop together. Pre: has_rows().
@@ -149,7 +154,7 @@ class loop_nest {
   template <class F>
   void for_each_step(std::int64_t begin, std::int64_t end, F&& f) const {
     std::int64_t before = 0;  // steps of the runs so far
-    for (const run& r : dimensions_.front().selected.runs) {
+    for (const run& r : runs_of(dimensions_[0])) {
       const std::int64_t from = (std::max)(begin - before, std::int64_t{0});
       const std::int64_t to = (std::min)(end - before, r.length);
       if (from < to) f(run{r.position + from, r.first + from, to - from});
@@ -159,12 +164,8 @@ class loop_nest {
   }
 
  public:
-  std::int64_t global_stride() const noexcept {
-    return dimensions_.empty() ? 1 : dimensions_.back().global_stride;
-  }
-  std::int64_t local_stride() const noexcept {
-    return dimensions_.empty() ? 1 : dimensions_.back().local_stride;
-  }
+  std::int64_t global_stride() const noexcept { return rank_ == 0 ? 1 : innermost().global_stride; }
+  std::int64_t local_stride() const noexcept { return rank_ == 0 ? 1 : innermost().local_stride; }
 
  private:
   static std::array<std::int64_t, max_rank> row_major_strides(
@@ -175,25 +176,58 @@ class loop_nest {
     return out;
   }
 
+  static std::array<std::int64_t, max_rank> row_major_strides(
+      const selection& chosen, std::int64_t selected_dimension::*extent) noexcept {
+    std::array<std::int64_t, max_rank> out{};
+    std::int64_t stride = 1;
+    for (int r = chosen.rank(); r-- > 0; stride *= chosen.dimension(r).*extent) {
+      out[static_cast<std::size_t>(r)] = stride;
+    }
+    return out;
+  }
+
+  std::span<const run> runs_of(const walk_dimension& d) const noexcept {
+    return {runs_.data() + d.begin, runs_.data() + d.end};
+  }
+  const walk_dimension& innermost() const noexcept { return dimensions_[rank_ - 1]; }
+
+  /// Any order of the loops visits the same pairs; small global strides go innermost, so that a
+  /// column-major tensor is walked along its columns. Of the same stride the first is outside.
+  void insert(const walk_dimension& d) noexcept {
+    std::size_t at = rank_++;
+    for (; at > 0 && std::abs(dimensions_[at - 1].global_stride) < std::abs(d.global_stride);
+         --at) {
+      dimensions_[at] = dimensions_[at - 1];
+    }
+    dimensions_[at] = d;
+  }
+
+  bool is_whole(const walk_dimension& d) const noexcept {
+    return d.local_extent == d.global_extent && d.end == d.begin + 1 &&
+           runs_[d.begin] == run{0, 0, d.global_extent};
+  }
+
   /// Joins a dimension that is selected completely with the one around it, where both are
   /// contiguous in both tensors.
-  void merge() {
-    for (std::size_t inner = dimensions_.size(); inner-- > 1;) {
+  void merge() noexcept {
+    for (std::size_t inner = rank_; inner-- > 1;) {
       walk_dimension& a = dimensions_[inner - 1];
       const walk_dimension& b = dimensions_[inner];
-      const std::int64_t extent = b.selected.global_extent;
-      if (!b.selected.is_whole() || !is_multiple(a.global_stride, extent, b.global_stride) ||
+      const std::int64_t extent = b.global_extent;
+      if (!is_whole(b) || !is_multiple(a.global_stride, extent, b.global_stride) ||
           !is_multiple(a.local_stride, extent, b.local_stride)) {
         continue;
       }
       a.global_stride = b.global_stride;
       a.local_stride = b.local_stride;
-      a.selected.global_extent *= extent;
-      a.selected.local_extent *= extent;
-      for (run& r : a.selected.runs) {
+      a.global_extent *= extent;
+      a.local_extent *= extent;
+      for (std::size_t k = a.begin; k < a.end; ++k) {
+        run& r = runs_[k];
         r = {r.position * extent, r.first * extent, r.length * extent};
       }
-      dimensions_.erase(dimensions_.begin() + static_cast<std::ptrdiff_t>(inner));
+      for (std::size_t d = inner + 1; d < rank_; ++d) dimensions_[d - 1] = dimensions_[d];
+      --rank_;
     }
   }
 
@@ -204,14 +238,14 @@ class loop_nest {
 
   /// The outermost loop's first index whose pairs lie at this global offset or behind it.
   std::int64_t first_index_at(std::int64_t offset) const noexcept {
-    const std::int64_t stride = dimensions_.front().global_stride;
+    const std::int64_t stride = dimensions_[0].global_stride;
     if (offset <= global_start_) return 0;
     return (offset - global_start_ + stride - 1) / stride;
   }
 
-  static std::int64_t steps(const walk_dimension& d) noexcept {
+  std::int64_t steps(const walk_dimension& d) const noexcept {
     std::int64_t out = 0;
-    for (const run& r : d.selected.runs) out += r.length;
+    for (const run& r : runs_of(d)) out += r.length;
     return out;
   }
 
@@ -222,11 +256,11 @@ class loop_nest {
     const walk_dimension& d = dimensions_[level];
     std::int64_t g = global + r.first * d.global_stride;
     std::int64_t l = local + r.position * d.local_stride;
-    if (level + 1 == dimensions_.size()) {
+    if (level + 1 == rank_) {
       f(g, l, r.length);
       return;
     }
-    const std::vector<run>& inner = dimensions_[level + 1].selected.runs;
+    const std::span<const run> inner = runs_of(dimensions_[level + 1]);
     for (std::int64_t i = 0; i < r.length; ++i) {
       for (const run& next : inner) descend(level + 1, next, g, l, f);
       g += d.global_stride;
@@ -242,10 +276,10 @@ class loop_nest {
     std::int64_t g = global + r.first * d.global_stride;
     std::int64_t l = local + r.position * d.local_stride;
     for (std::int64_t i = 0; i < r.length; ++i) {
-      if (level + 2 == dimensions_.size()) {
+      if (level + 2 == rank_) {
         f(g, l);
       } else {
-        for (const run& next : dimensions_[level + 1].selected.runs) {
+        for (const run& next : runs_of(dimensions_[level + 1])) {
           descend_to_rows(level + 1, next, g, l, f);
         }
       }
@@ -254,7 +288,9 @@ class loop_nest {
     }
   }
 
-  std::vector<walk_dimension> dimensions_;
+  std::array<walk_dimension, max_rank> dimensions_{};
+  std::size_t rank_ = 0;
+  std::vector<run> runs_;
   std::int64_t global_start_ = 0;
   std::int64_t local_start_ = 0;
   bool empty_ = false;

@@ -23,19 +23,29 @@ namespace subfed::inline v0::detail {
 /// What a call does with a tensor.
 enum class access { reads, writes };
 
-/// A tensor of a call without its type: where its elements begin, in bytes, and how long they are.
+/// A tensor of a call without its type: where its elements begin, and how long they are.
 struct placed_tensor {
-  tensor_view<const std::byte> starts;
-  std::int64_t width;
+  const std::byte* data;
+  int dimensions;
+  std::int64_t extents[max_rank];
+  std::int64_t strides[max_rank];  ///< in elements
+  std::int64_t width;              ///< of an element, in bytes
   const std::string* name;
   access used;
   const std::byte* first;  ///< lowest byte
   const std::byte* last;   ///< after the highest one
+
+  const std::byte* data_handle() const noexcept { return data; }
+  int rank() const noexcept { return dimensions; }
+  std::int64_t extent(int r) const noexcept { return extents[r]; }
+  std::int64_t stride(int r) const noexcept { return strides[r]; }
 };
 
 /// The tensors of one call.
 class placed_tensors {
  public:
+  void reserve(std::size_t tensors) { all_.reserve(tensors); }
+
   template <class T>
   void add(const tensor_view<T>& tensor, const std::string& name, access used) {
     if (tensor.size() == 0) return;
@@ -45,10 +55,21 @@ class placed_tensors {
     } else {
       width = static_cast<std::int64_t>(sizeof(T));
     }
-    const auto starts = byte_starts(tensor, width);
-    const auto [low, high] = offset_range(starts);
-    all_.push_back({starts, width, &name, used, starts.data_handle() + low,
-                    starts.data_handle() + high + width});
+    placed_tensor& own = all_.emplace_back();
+    own.data = reinterpret_cast<const std::byte*>(tensor.data_handle());
+    own.dimensions = tensor.rank();
+    own.width = width;
+    own.name = &name;
+    own.used = used;
+    own.first = own.data;
+    own.last = own.data + width;
+    for (int r = 0; r < tensor.rank(); ++r) {
+      own.extents[r] = tensor.extent(r);
+      own.strides[r] = tensor.stride(r);
+      // A stride of a single index may be anything.
+      const std::int64_t reach = own.extents[r] == 1 ? 0 : (own.extents[r] - 1) * own.strides[r];
+      (reach < 0 ? own.first : own.last) += reach * width;
+    }
   }
 
   /// Throws  error that names two tensors with an element in the same place when one of them is
@@ -58,20 +79,22 @@ class placed_tensors {
   ///       of another, as overlap_in_memory(). Tensors that are only read are not compared with
   ///       each other.
   void check_apart(const char* verb) {
-    const std::less<const std::byte*> before;
-    std::sort(all_.begin(), all_.end(), [&](const placed_tensor& a, const placed_tensor& b) {
-      return before(a.first, b.first);
-    });
+    const std::less<const std::byte*> before;  // also of addresses in different arrays
+    std::vector<std::pair<const std::byte*, const placed_tensor*>> by_address;
+    by_address.reserve(all_.size());
+    for (const placed_tensor& each : all_) by_address.emplace_back(each.first, &each);
+    std::sort(by_address.begin(), by_address.end(),
+              [&](const auto& a, const auto& b) { return before(a.first, b.first); });
     open_tensors read;
     open_tensors written;
-    for (const placed_tensor& next : all_) {
-      written.close(next.first);
-      check(verb, written, next);
-      if (next.used == access::writes) {
-        read.close(next.first);
-        check(verb, read, next);
+    for (const auto& [address, next] : by_address) {
+      written.close(address);
+      check(verb, written, *next);
+      if (next->used == access::writes) {
+        read.close(address);
+        check(verb, read, *next);
       }
-      (next.used == access::writes ? written : read).open(next);
+      (next->used == access::writes ? written : read).open(*next);
     }
   }
 
@@ -103,7 +126,10 @@ class placed_tensors {
 
   static void check(const char* verb, const open_tensors& open, const placed_tensor& next) {
     for (const placed_tensor* p : open) {
-      if (overlap_in_memory(p->starts, p->width, next.starts, next.width)) refuse(verb, *p, next);
+      if (overlap_in_memory(byte_starts(*p, p->width), p->width, byte_starts(next, next.width),
+                            next.width)) {
+        refuse(verb, *p, next);
+      }
     }
   }
 

@@ -100,11 +100,7 @@ struct random_subset {
 
     const std::size_t extent = detail::memory_size<std::uint64_t>(where.extent);
     std::vector<std::uint64_t> keys(extent);
-    for (std::size_t n = 0; n < extent; n += 2) {
-      const auto [even, odd] = stream.bits_pair(n / 2);
-      keys[n] = even;
-      if (n + 1 < extent) keys[n + 1] = odd;
-    }
+    stream.first_words(keys);
     const auto [bound, at_bound] = largest_kept(keys, static_cast<std::size_t>(kept));
     std::vector<std::int64_t> nodes(static_cast<std::size_t>(kept) + 1);
     std::size_t count = 0;

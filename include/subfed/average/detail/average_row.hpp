@@ -3,6 +3,7 @@
 #pragma once
 
 #include <subfed/average/detail/any_element.hpp>
+#include <subfed/average/detail/copy_mean.hpp>
 #include <subfed/average/detail/fixed_terms.hpp>
 #include <subfed/average/detail/kernels.hpp>
 #include <subfed/average/detail/layout.hpp>
@@ -33,7 +34,10 @@ template <class T, class From>
 class average_row {
  protected:
   average_row(T* global, const average_layout<From>& layout, const average_terms& terms)
-      : global_(global), layout_(layout), terms_(terms), holders_(layout.levels().size()) {
+      : global_(global),
+        layout_(layout),
+        terms_(terms),
+        holders_(layout.levels().size() * layout.participants().size()) {
     plain_ = terms.is_plain();
     double largest = terms.largest;
     for (const auto& p : layout.participants()) {
@@ -56,6 +60,10 @@ class average_row {
         std::all_of(layout.participants().begin(), layout.participants().end(), is_ordinary)) {
       how_ = division::by_reciprocal;
     }
+    if constexpr (std::is_same_v<T, From> && copies_as_mean<T>) {
+      copies_ = how_ == division::by_reciprocal && layout.contiguous() && !checked_ && !mended_ &&
+                !makes_terms() && !skips_elements() && !terms.wide;
+    }
   }
   ~average_row() = default;
 
@@ -71,6 +79,14 @@ class average_row {
   };
 
   const average_level& inner() const noexcept { return layout_.levels().back(); }
+  /// Where the holders of a level are; as many as of_level_ says.
+  holder* holders_at(std::size_t level) noexcept {
+    return holders_.data() + level * layout_.participants().size();
+  }
+  std::span<const holder> row_holders() noexcept {
+    const std::size_t last = layout_.levels().size() - 1;
+    return {holders_at(last), of_level_[last]};
+  }
 
   bool skips_elements() const noexcept {
     return terms_.options.on_non_finite == non_finite::skip_element && !terms_.has_sums();
@@ -199,7 +215,7 @@ class average_row {
     };
     if (terms_.has_sums()) add(1, terms_.sum_at(sum_offset));
     std::int64_t fixed_sum = 0;
-    for (const holder& h : holders_.back()) {
+    for (const holder& h : row_holders()) {
       const std::span<const subfed::run> runs = inner().runs_of(h.participant);
       const auto r = std::partition_point(runs.begin(), runs.end(), [node](const subfed::run& x) {
         return x.first + x.length <= node;
@@ -238,16 +254,19 @@ class average_row {
   const average_layout<From>& layout_;
   average_terms terms_;
   bool plain_;
-  bool checked_;        // results may be too large for T
-  bool mended_;         // sums may be too large
-  bool lanes_ = false;  // vector loops are in use
+  bool checked_;         // results may be too large for T
+  bool mended_;          // sums may be too large
+  bool lanes_ = false;   // vector loops are in use
+  bool copies_ = false;  // elements with one holder are copied
   division how_ = division::by_instruction;
   std::int64_t row_global_ = 0;  // offsets of the row in the global tensor and its sums
   std::int64_t row_sum_ = 0;
-  std::vector<std::vector<holder>> holders_;  // of each level; the last: of the row
-  bool holders_are_new_ = true;               // since a row was cut into segments
-  std::array<double, tile> sums_{};
-  std::array<double, tile> weights_{};
+  std::vector<holder> holders_;                   // of each level; the last: of the row
+  std::array<std::size_t, max_rank> of_level_{};  // how many they are
+  bool holders_are_new_ = true;                   // since a row was cut into segments
+  std::array<double, tile>
+      sums_;  // without values at first: 16 KiB, of which many rows need nothing
+  std::array<double, tile> weights_;
   std::vector<term_rule> rules_;     // of each participant, where fixed-point sums are made here
   std::vector<std::int64_t> fixed_;  // a tile of them
   part_report report_;

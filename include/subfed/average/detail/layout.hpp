@@ -30,18 +30,22 @@ struct participant {
 };
 
 /// One loop. Nodes are indices of the loop; in the innermost one each node is `unit` consecutive
-/// elements.
+/// elements. The lists belong to the layout.
 struct average_level {
   std::int64_t extent;
   std::int64_t unit;
   std::int64_t global_stride;  ///< of an element; from node to node outside the innermost level
   std::int64_t sum_stride;
-  std::vector<std::vector<run>> runs;  ///< for each shape, by first node
-  std::vector<std::size_t> shape_of;   ///< for each participant
-  std::vector<std::int64_t> strides;   ///< for each participant, of its data
+  run* runs;                    ///< shape after shape, each by first node
+  const std::size_t* begins;    ///< of each shape among them, and their end
+  const std::size_t* shape_of;  ///< for each participant
+  const std::int64_t* strides;  ///< for each participant, of its data
 
+  std::span<const run> runs_of_shape(std::size_t shape) const noexcept {
+    return {runs + begins[shape], runs + begins[shape + 1]};
+  }
   std::span<const run> runs_of(std::size_t participant) const noexcept {
-    return runs[shape_of[participant]];
+    return runs_of_shape(shape_of[participant]);
   }
 };
 
@@ -66,25 +70,43 @@ struct element_masks {
 template <class T>
 class average_layout {
  public:
-  /// shapes: the different selections of the participants, dimension by dimension.
+  /// shapes: the different selections of the participants.
   template <class Global>
-  average_layout(const tensor_view<Global>& global,
-                 std::span<const std::vector<selected_dimension>> shapes,
+  average_layout(const tensor_view<Global>& global, std::span<const selection* const> shapes,
                  std::vector<participant<T>> participants)
-      : participants_(std::move(participants)) {
+      : participants_(std::move(participants)), shapes_(shapes.size()) {
+    const auto rank = static_cast<std::size_t>((std::max)(global.rank(), 1));
+    reserve(rank, shapes);
+    std::array<std::int64_t, max_rank> sum_strides{};
     std::int64_t sum_stride = 1;
     for (int r = global.rank() - 1; r >= 0; --r) {
-      add_level(global.extent(r), global.stride(r), sum_stride, static_cast<std::size_t>(r),
-                shapes);
+      sum_strides[static_cast<std::size_t>(r)] = sum_stride;
       sum_stride *= global.extent(r);
     }
-    std::reverse(levels_.begin(), levels_.end());
-    std::stable_sort(levels_.begin(), levels_.end(), [](const auto& a, const auto& b) {
-      return std::abs(a.global_stride) > std::abs(b.global_stride);
-    });
-    if (levels_.empty()) add_rank_0(shapes.size());
+    for (int r = 0; r < global.rank(); ++r) {
+      const auto at = static_cast<std::size_t>(r);
+      const std::int64_t* const strides = strides_.data() + strides_.size();
+      for (const auto& p : participants_) strides_.push_back(p.strides[at]);
+      add_level({global.extent(r), 1, global.stride(r), sum_strides[at], nullptr, nullptr,
+                 shape_of_.data(), strides},
+                [&](std::size_t s) { return std::span<const run>(shapes[s]->dimension(r).runs); });
+    }
+    if (level_count_ == 0) {  // one loop over one element that all hold
+      const run only{0, 0, 1};
+      strides_.assign(participants_.size(), 1);
+      add_level({1, 1, 1, 1, nullptr, nullptr, shape_of_.data(), strides_.data()},
+                [&](std::size_t) { return std::span<const run>(&only, 1); });
+    }
+    // By stride, the larger one outside; those of the same stride in their order.
+    for (std::size_t i = 1; i < level_count_; ++i) {
+      for (std::size_t k = i;
+           k > 0 && std::abs(levels_[k - 1].global_stride) < std::abs(levels_[k].global_stride);
+           --k) {
+        std::swap(levels_[k - 1], levels_[k]);
+      }
+    }
     merge();
-    const average_level& inner = levels_.back();
+    const average_level& inner = levels().back();
     contiguous_ = inner.global_stride == 1 && inner.sum_stride == 1;
     for (std::size_t p = 0; p < participants_.size(); ++p) {
       contiguous_ = contiguous_ && (participants_[p].data == nullptr || inner.strides[p] == 1);
@@ -101,12 +123,15 @@ class average_layout {
     if (has_short) find_node_holders();
   }
 
-  std::span<const average_level> levels() const noexcept { return levels_; }
+  average_layout(const average_layout&) = delete;
+  average_layout& operator=(const average_layout&) = delete;
+
+  std::span<const average_level> levels() const noexcept { return {levels_.data(), level_count_}; }
   std::span<const participant<T>> participants() const noexcept { return participants_; }
   /// All innermost loops step from element to element in memory.
   bool contiguous() const noexcept { return contiguous_; }
   /// The outermost loop's nodes: parts that can be averaged independently.
-  std::int64_t slabs() const noexcept { return levels_.front().extent; }
+  std::int64_t slabs() const noexcept { return levels_[0].extent; }
 
   /// Who holds the innermost nodes; empty where it is not needed (see node_holders).
   const node_holders& nodes() const noexcept { return nodes_; }
@@ -117,10 +142,7 @@ class average_layout {
   /// Memory of what participants hold.
   std::int64_t bytes() const noexcept {
     std::size_t out = nodes_.masks.size() * 8 + nodes_.positions.size() * 4;
-    for (const average_level& level : levels_) {
-      for (const std::vector<run>& runs : level.runs) out += runs.size() * sizeof(run);
-      out += participants_.size() * 16;
-    }
+    out += runs_.size() * sizeof(run) + (shape_of_.size() + strides_.size() + begins_.size()) * 8;
     for (const element_masks& own : masks_) out += own.masks.size() * 6;
     return static_cast<std::int64_t>(out);
   }
@@ -132,34 +154,38 @@ class average_layout {
   /// Longer units are not distinguished: segments are long then anyway.
   static constexpr std::int64_t longest_unit = 256;
 
-  void add_level(std::int64_t extent, std::int64_t global_stride, std::int64_t sum_stride,
-                 std::size_t r, std::span<const std::vector<selected_dimension>> shapes) {
-    average_level out{extent, 1, global_stride, sum_stride, {}, {}, {}};
-    for (const auto& dimensions : shapes) {
-      out.runs.push_back(dimensions[r].runs);
-      std::sort(out.runs.back().begin(), out.runs.back().end(),
-                [](const auto& a, const auto& b) { return a.first < b.first; });
+  /// Levels point into the lists, which must not move.
+  void reserve(std::size_t rank, std::span<const selection* const> shapes) {
+    std::size_t runs = shapes.size();
+    for (const selection* own : shapes) {
+      for (int r = 0; r < own->rank(); ++r) runs += own->dimension(r).runs.size();
     }
-    for (const auto& p : participants_) {
-      out.shape_of.push_back(p.shape);
-      out.strides.push_back(p.strides[r]);
-    }
-    levels_.push_back(std::move(out));
+    runs_.reserve(runs);
+    begins_.reserve(rank * (shapes.size() + 1));
+    strides_.reserve(rank * participants_.size());
+    shape_of_.reserve(participants_.size());
+    for (const auto& p : participants_) shape_of_.push_back(p.shape);
   }
 
-  /// One loop over one element that all hold.
-  void add_rank_0(std::size_t shapes) {
-    average_level out{1, 1, 1, 1, {}, {}, {}};
-    out.runs.assign(shapes, {{0, 0, 1}});
-    for (const auto& p : participants_) {
-      out.shape_of.push_back(p.shape);
-      out.strides.push_back(1);
+  /// runs_of_shape(s): of shape number s, in any order.
+  template <class F>
+  void add_level(average_level level, F&& runs_of_shape) {
+    const std::size_t begin = runs_.size();
+    level.runs = runs_.data() + begin;
+    level.begins = begins_.data() + begins_.size();
+    const auto before = [](const run& a, const run& b) { return a.first < b.first; };
+    for (std::size_t s = 0; s < shapes_; ++s) {
+      const std::span<const run> own = runs_of_shape(s);
+      begins_.push_back(runs_.size() - begin);
+      const auto first = runs_.insert(runs_.end(), own.begin(), own.end());
+      if (!std::is_sorted(first, runs_.end(), before)) std::sort(first, runs_.end(), before);
     }
-    levels_.push_back(std::move(out));
+    begins_.push_back(runs_.size() - begin);
+    levels_[level_count_++] = level;
   }
 
   void merge() {
-    for (std::size_t i = levels_.size(); i-- > 1;) {
+    for (std::size_t i = level_count_; i-- > 1;) {
       average_level& outer = levels_[i - 1];
       const average_level& inner = levels_[i];
       const std::int64_t elements = inner.extent * inner.unit;
@@ -168,19 +194,20 @@ class average_layout {
       outer.global_stride = inner.global_stride;
       outer.sum_stride = inner.sum_stride;
       outer.strides = inner.strides;
-      levels_.erase(levels_.begin() + static_cast<std::ptrdiff_t>(i));
+      std::copy(levels_.begin() + static_cast<std::ptrdiff_t>(i + 1),
+                levels_.begin() + static_cast<std::ptrdiff_t>(level_count_),
+                levels_.begin() + static_cast<std::ptrdiff_t>(i));
+      --level_count_;
       if (outer.unit > longest_unit) dissolve_unit(outer);
     }
-    for (std::size_t i = 0; i + 1 < levels_.size(); ++i) dissolve_unit(levels_[i]);
+    for (std::size_t i = 0; i + 1 < level_count_; ++i) dissolve_unit(levels_[i]);
   }
 
   /// Counts a level's nodes by elements instead of units.
-  static void dissolve_unit(average_level& level) {
+  void dissolve_unit(average_level& level) const {
     if (level.unit == 1) return;
-    for (auto& runs : level.runs) {
-      for (run& r : runs) {
-        r = {r.position * level.unit, r.first * level.unit, r.length * level.unit};
-      }
+    for (run& r : std::span(level.runs, level.begins[shapes_])) {
+      r = {r.position * level.unit, r.first * level.unit, r.length * level.unit};
     }
     level.extent *= level.unit;
     level.unit = 1;
@@ -193,7 +220,8 @@ class average_layout {
       return false;
     }
     const run whole{0, 0, inner.extent};
-    for (const auto& runs : inner.runs) {
+    for (std::size_t shape = 0; shape < shapes_; ++shape) {
+      const std::span<const run> runs = inner.runs_of_shape(shape);
       if (runs.size() != 1 || runs[0] != whole) return false;
     }
     for (std::size_t p = 0; p < participants_.size(); ++p) {
@@ -206,7 +234,7 @@ class average_layout {
 
   /// Whether runs are short on average, and everybody's data is available.
   bool has_short_runs() const {
-    const average_level& inner = levels_.back();
+    const average_level& inner = levels().back();
     const std::size_t count = participants_.size();
     std::size_t runs = 0;
     for (std::size_t p = 0; p < count; ++p) {
@@ -221,16 +249,14 @@ class average_layout {
   /// Whether the parts of a row with the same holders are too short for loops of their own.
   bool has_short_segments() const {
     constexpr std::int64_t shortest = 32;  // elements
-    const average_level& inner = levels_.back();
+    const average_level& inner = levels().back();
     for (const auto& p : participants_) {
       if (p.data == nullptr) return false;
     }
     std::vector<std::int64_t> borders{0, inner.extent};
-    for (const std::vector<run>& runs : inner.runs) {
-      for (const run& r : runs) {
-        borders.push_back(r.first);
-        borders.push_back(r.first + r.length);
-      }
+    for (const run& r : std::span(inner.runs, inner.begins[shapes_])) {
+      borders.push_back(r.first);
+      borders.push_back(r.first + r.length);
     }
     std::sort(borders.begin(), borders.end());
     const auto last = std::unique(borders.begin(), borders.end());
@@ -239,15 +265,16 @@ class average_layout {
   }
   bool is_short_row() const noexcept {
     constexpr std::int64_t longest = 2048;  // elements
-    return levels_.size() > 1 && levels_.back().extent * levels_.back().unit <= longest;
+    return level_count_ > 1 && levels().back().extent * levels().back().unit <= longest;
   }
 
   /// False where a shape's nodes are not in ascending order, or there are too many of them.
   bool find_masks() {
-    const average_level& inner = levels_.back();
+    const average_level& inner = levels().back();
     if (inner.extent > (std::int64_t{1} << 30) / inner.unit) return false;
     const auto blocks = static_cast<std::size_t>((inner.extent * inner.unit + 15) / 16);
-    for (const std::vector<run>& runs : inner.runs) {
+    for (std::size_t shape = 0; shape < shapes_; ++shape) {
+      const std::span<const run> runs = inner.runs_of_shape(shape);
       element_masks& own = masks_.emplace_back();
       own.masks.assign(blocks, 0);
       for (const run& r : runs) {
@@ -273,11 +300,11 @@ class average_layout {
   }
   std::int64_t find_dense_size(std::size_t p) const {
     std::int64_t size = 1;
-    for (std::size_t l = levels_.size(); l-- > 0;) {
+    for (std::size_t l = level_count_; l-- > 0;) {
       const average_level& at = levels_[l];
       std::int64_t held = 0;
       for (const run& r : at.runs_of(p)) held += r.length;
-      if (held != 1 && at.strides[p] != size && l + 1 != levels_.size()) return 0;
+      if (held != 1 && at.strides[p] != size && l + 1 != level_count_) return 0;
       size *= held * at.unit;
     }
     return size;
@@ -296,7 +323,7 @@ class average_layout {
 
   /// Where units are not single elements.
   void find_node_holders() {
-    const average_level& inner = levels_.back();
+    const average_level& inner = levels().back();
     const std::size_t count = participants_.size();
     if (count > 64 || inner.unit == 1 || inner.extent > (std::int64_t{1} << 30)) return;
     const auto extent = static_cast<std::size_t>(inner.extent);
@@ -314,7 +341,13 @@ class average_layout {
   }
 
   std::vector<participant<T>> participants_;
-  std::vector<average_level> levels_;
+  std::size_t shapes_;
+  std::array<average_level, max_rank> levels_{};
+  std::size_t level_count_ = 0;
+  std::vector<run> runs_;  // what levels point to
+  std::vector<std::size_t> begins_;
+  std::vector<std::size_t> shape_of_;
+  std::vector<std::int64_t> strides_;
   bool contiguous_ = false;
   bool has_short_parts_ = false;
   node_holders nodes_;

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <type_traits>
 #include <vector>
 
@@ -35,9 +36,6 @@ class mask_row : protected segment_row<T, From> {
 
   mask_row(T* global, const average_layout<From>& layout, const average_terms& terms)
       : base(global, layout, terms) {
-    for (std::size_t n = 1; n < reciprocals_.size(); ++n) {
-      reciprocals_[n] = 1 / static_cast<double>(n);
-    }
     for (const auto& p : layout.participants()) ones_ = ones_ && p.weight == 1;
   }
 
@@ -52,7 +50,7 @@ class mask_row : protected segment_row<T, From> {
   /// Nodes begin .. end-1 of a row.
   ///
   /// Pre  masks_apply(begin, end)
-  void masked_row_mean(const std::vector<holder>& holders, std::int64_t global_offset,
+  void masked_row_mean(std::span<const holder> holders, std::int64_t global_offset,
                        std::int64_t begin, std::int64_t end) {
     const std::int64_t unit = inner().unit;
     const std::int64_t first = begin * unit;
@@ -73,7 +71,7 @@ class mask_row : protected segment_row<T, From> {
 
  private:
   /// What rows with the same holders share.
-  void find_masks(const std::vector<holder>& holders, std::int64_t first) {
+  void find_masks(std::span<const holder> holders, std::int64_t first) {
     masked_.clear();
     data_.clear();
     full_ = 0;
@@ -94,7 +92,11 @@ class mask_row : protected segment_row<T, From> {
     std::int64_t size;        // in a row
     std::int64_t dense_size;  // of all rows; 0: there are gaps between them
   };
-  std::array<double, 16> reciprocals_ = {1};
+  static constexpr std::array<double, 16> reciprocals_ = [] {
+    std::array<double, 16> out{1};
+    for (std::size_t n = 1; n < out.size(); ++n) out[n] = 1 / static_cast<double>(n);
+    return out;
+  }();
   std::vector<masked_holder<T>> masked_;
   std::vector<holder_data> data_;
   std::size_t full_ = 0;  // holders of all elements of a row

@@ -14,6 +14,7 @@
 #include <subfed/average/detail/weight_scale.hpp>
 #include <subfed/average/options.hpp>
 #include <subfed/detail/float_mode.hpp>
+#include <subfed/detail/internals.hpp>
 #include <subfed/executor.hpp>
 #include <subfed/submodel.hpp>
 #include <subfed/tensor_view.hpp>
@@ -65,18 +66,31 @@ distinct_submodels find_distinct(std::span<const member<T>> members) {
   return out;
 }
 
-inline std::vector<selected_dimension> dimensions_of(const submodel& sub, std::size_t tensor) {
-  const selection chosen = sub[tensor_id(tensor)];
-  std::vector<selected_dimension> out;
-  for (int r = 0; r < chosen.rank(); ++r) out.push_back(chosen.dimension(r));
-  return out;
-}
+/// The selections of one tensor by the different submodels.
+class distinct_selections {
+ public:
+  distinct_selections(const distinct_submodels& distinct, std::size_t t) {
+    made_.reserve(distinct.all.size());  // they must not move
+    all_.reserve(distinct.all.size());
+    for (const submodel* sub : distinct.all) {
+      const std::span<const tensor_plan> plans = internals::plans(*sub);
+      if (plans.empty()) made_.push_back((*sub)[tensor_id(t)]);
+      all_.push_back(plans.empty() ? &made_.back() : &plans[t].chosen);
+    }
+  }
+  std::span<const selection* const> all() const noexcept { return all_; }
+
+ private:
+  std::vector<selection> made_;  // of submodels without a plan
+  std::vector<const selection*> all_;
+};
 
 /// The members' parts in tensor number t. From: the type of its elements, or any_element.
 template <class From, class T>
 std::vector<participant<From>> participants_of(std::size_t t, std::span<const member<T>> members,
                                                const distinct_submodels& distinct) {
   std::vector<participant<From>> out;
+  out.reserve(members.size());
   for (std::size_t m = 0; m < members.size(); ++m) {
     participant<From> p{members[m].weight, distinct.of_member[m]};
     if (members[m].tensors != nullptr) {
@@ -125,6 +139,7 @@ tensor_job floating_job(const tensor_view<E>& global, std::size_t t,
     if (!(p.data == nullptr)) largest = (std::max)(largest, largest_at(p.data));
   }
   std::vector<double> weights;
+  weights.reserve(participants.size());
   for (const auto& p : participants) weights.push_back(p.weight);
   largest = terms.largest_of_values(largest);
   weight_scale scale{terms.weights_exponent};
@@ -136,10 +151,8 @@ tensor_job floating_job(const tensor_view<E>& global, std::size_t t,
     terms.cohort_weight = scaled(terms.cohort_weight, scale.exponent);
     for (auto& p : participants) p.weight = scaled(p.weight, scale.exponent);
   }
-  std::vector<std::vector<selected_dimension>> shapes;
-  for (const submodel* sub : distinct.all) shapes.push_back(dimensions_of(*sub, t));
-  const auto layout =
-      std::make_shared<const average_layout<From>>(global, shapes, std::move(participants));
+  const auto layout = std::make_shared<const average_layout<From>>(
+      global, distinct_selections(distinct, t).all(), std::move(participants));
   const std::int64_t a_slab = global.size() / layout->slabs();
   return {layout->slabs(), (std::max)(part_elements / a_slab, std::int64_t{1}),
           [global, layout, terms](std::int64_t begin, std::int64_t end, pass does) {
@@ -296,6 +309,8 @@ void average_model(const model& net, const tensor_views<T>& globals,
   const distinct_submodels distinct = find_distinct(members);
   std::vector<std::function<tensor_job()>> jobs;  // made when it is their turn
   std::vector<std::size_t> tensors;               // of the jobs
+  jobs.reserve(globals.size());
+  tensors.reserve(globals.size());
   average_report counted = report;
   for (std::size_t t = 0; t < globals.size(); ++t) {
     if (globals[t].size() == 0) continue;
@@ -340,8 +355,10 @@ void average_model(const model& net, const tensor_views<T>& globals,
   }
 
   // With many clients, what each holds of a tensor takes more memory than the caches have: it is worked out
-  // for some tensors at a time, unless all are rehearsed before any is written.
-  constexpr std::int64_t most_bytes = 1 << 22;
+  // for some tensors at a time, unless all are rehearsed before any is written. One thread takes them one by
+  // one: their memory is then the same, and in the cache.
+  constexpr bool one_by_one = std::is_same_v<std::remove_cvref_t<Executor>, serial>;
+  constexpr std::int64_t most_bytes = one_by_one ? 0 : 1 << 22;
   const bool rehearses = options.on_non_finite == non_finite::refuse;
   std::vector<tensor_job> now;
   std::int64_t bytes = 0;

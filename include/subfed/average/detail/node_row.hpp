@@ -11,6 +11,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace subfed::inline v0::detail {
@@ -39,7 +40,7 @@ class node_row : protected pattern_row<T, From> {
 
   /// Nodes begin .. end-1, each summed over its holders in registers. U: elements of a node.
   template <std::int64_t U>
-  void node_by_node_mean(const std::vector<holder>& holders, std::int64_t global_offset,
+  void node_by_node_mean(std::span<const holder> holders, std::int64_t global_offset,
                          std::int64_t begin, std::int64_t end) {
     const node_holders& nodes = layout_.nodes();
     std::array<const T*, 64> data{};
@@ -58,7 +59,8 @@ class node_row : protected pattern_row<T, From> {
       if (left == 0) continue;
       T* const out = global_ + global_offset + n * U;
       const int held_by = std::popcount(left);
-      double sums[static_cast<std::size_t>(U)] = {};
+      double sums[static_cast<std::size_t>(U)];
+      std::fill_n(sums, U, -0.0);
       if (ones_) {
         for (; left != 0; left &= left - 1) {
           const auto p = static_cast<std::size_t>(std::countr_zero(left));

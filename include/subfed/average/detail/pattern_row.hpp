@@ -10,6 +10,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace subfed::inline v0::detail {
@@ -44,7 +45,7 @@ class pattern_row : protected mask_row<T, From> {
   /// The rows from global_offset on, stride apart. steps: of the holders' offsets from row to row.
   ///
   /// Pre  pattern_applies(rows)
-  void pattern_mean_of(const std::vector<holder>& holders, const std::vector<std::int64_t>& steps,
+  void pattern_mean_of(std::span<const holder> holders, std::span<const std::int64_t> steps,
                        std::int64_t global_offset, std::int64_t stride, std::int64_t rows) {
     find_pattern(holders);
     data_.clear();
@@ -84,7 +85,7 @@ class pattern_row : protected mask_row<T, From> {
     return size;
   }
 
-  void find_pattern(const std::vector<holder>& holders) {
+  void find_pattern(std::span<const holder> holders) {
     const auto blocks = static_cast<std::size_t>((inner().extent * inner().unit + 15) / 16);
     found_.clear();
     weight_of_.assign(16 * blocks, 0);

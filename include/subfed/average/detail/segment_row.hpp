@@ -32,6 +32,7 @@ class segment_row : protected average_row<T, From> {
   ~segment_row() = default;
   using base::checked_;
   using base::convert_apart;
+  using base::copies_;
   using base::global_;
   using base::holders_are_new_;
   using base::how_;
@@ -64,10 +65,26 @@ class segment_row : protected average_row<T, From> {
     double weight;
   };
 
+  std::size_t runs_in(std::span<const holder> holders) const noexcept {
+    std::size_t out = 0;
+    for (const holder& h : holders) out += inner().runs_of(h.participant).size();
+    return out;
+  }
+  /// Whether segments are faster than masks: they are few, and most of the row has one holder or none.
+  bool is_sparse(std::span<const holder> holders) const noexcept {
+    if (!copies_ || layout_.masks().empty()) return false;
+    constexpr std::int64_t shortest = 24;  // elements per run
+    const std::int64_t elements = inner().extent * inner().unit;
+    std::int64_t held = 0;
+    for (const holder& h : holders) held += layout_.masks()[inner().shape_of[h.participant]].size;
+    return 2 * held <= elements &&
+           static_cast<std::int64_t>(runs_in(holders)) * shortest <= elements;
+  }
+
   /// The segments of a row's nodes begin .. end-1; kept from row to row while the holders are the same.
   /// False where the average segment would be too short to pay off, or where single elements are left
   /// out.
-  bool find_segments(const std::vector<holder>& holders, std::int64_t begin, std::int64_t end) {
+  bool find_segments(std::span<const holder> holders, std::int64_t begin, std::int64_t end) {
     if (skips_elements()) return false;
     const auto same = [](const holder& a, std::size_t b) { return a.participant == b; };
     const bool known =
@@ -79,38 +96,31 @@ class segment_row : protected average_row<T, From> {
     begin_ = begin;
     end_ = end;
     segment_holders_.clear();
-    std::size_t runs = 0;
-    for (const holder& h : holders) {
-      segment_holders_.push_back(h.participant);
-      runs += inner().runs_of(h.participant).size();
-    }
+    for (const holder& h : holders) segment_holders_.push_back(h.participant);
+    const std::size_t runs = runs_in(holders);
     constexpr std::int64_t shortest = 32;  // elements per run; shorter ones go through the tile
-    segmented_ = static_cast<std::int64_t>(runs) * shortest <= inner().extent * inner().unit ||
+    segmented_ = is_sparse(holders) ||
+                 static_cast<std::int64_t>(runs) * shortest <= inner().extent * inner().unit ||
                  runs <= 2 * holders.size();
     if (segmented_) cut_segments(holders, begin, end);
     return segmented_;
   }
 
-  void cut_segments(const std::vector<holder>& holders, std::int64_t begin, std::int64_t end) {
-    borders_.clear();
+  /// In one pass over the holders' runs together. Elements without a holder are in no segment.
+  void cut_segments(std::span<const holder> holders, std::int64_t begin, std::int64_t end) {
+    segments_.clear();
+    parts_.clear();
     run_cursor_.clear();
     for (const holder& h : holders) {
       const std::span<const subfed::run> runs = inner().runs_of(h.participant);
-      auto r = std::partition_point(runs.begin(), runs.end(), [begin](const subfed::run& x) {
+      const auto r = std::partition_point(runs.begin(), runs.end(), [&](const subfed::run& x) {
         return x.first + x.length <= begin;
       });
       run_cursor_.push_back(static_cast<std::size_t>(r - runs.begin()));
-      for (; r != runs.end() && r->first < end; ++r) {
-        borders_.push_back((std::max)(r->first, begin));
-        borders_.push_back((std::min)(r->first + r->length, end));
-      }
     }
-    std::sort(borders_.begin(), borders_.end());
-    borders_.erase(std::unique(borders_.begin(), borders_.end()), borders_.end());
-    segments_.clear();
-    parts_.clear();
     const std::int64_t unit = inner().unit;
-    for (std::size_t b = 1; b < borders_.size(); ++b) {
+    for (std::int64_t at = begin; at < end;) {
+      std::int64_t until = end;  // as far as the holders are the same
       const std::size_t first_part = parts_.size();
       double weight = 0;
       bool ones = true;
@@ -118,34 +128,47 @@ class segment_row : protected average_row<T, From> {
         const std::size_t p = holders[h].participant;
         const std::span<const subfed::run> own = inner().runs_of(p);
         std::size_t& c = run_cursor_[h];
-        while (c < own.size() && borders_[b - 1] >= own[c].first + own[c].length) ++c;
-        if (c == own.size() || borders_[b - 1] < own[c].first) continue;
-        const std::int64_t position = own[c].position + (borders_[b - 1] - own[c].first);
+        if (c < own.size() && at >= own[c].first + own[c].length) ++c;
+        if (c == own.size()) continue;
+        const bool holds = at >= own[c].first;
+        until = (std::min)(until, holds ? own[c].first + own[c].length : own[c].first);
+        if (!holds) continue;
+        const std::int64_t position = own[c].position + (at - own[c].first);
         const auto& own_data = layout_.participants()[p];
         parts_.push_back({h, position * unit * inner().strides[p], own_data.data, own_data.weight});
         weight += own_data.weight;
         ones = ones && own_data.weight == 1;
       }
-      segments_.push_back({borders_[b - 1] * unit, borders_[b] * unit, divider(weight), ones,
-                           first_part, parts_.size() - first_part});
-      start_where_data_starts();
+      if (parts_.size() != first_part) {
+        segments_.push_back({at * unit, until * unit, divider(weight), ones, first_part,
+                             parts_.size() - first_part});
+      }
+      at = until;
     }
+    start_where_data_starts();
   }
 
   /// Puts the segment in which somebody's data begins first, so that windows that wrap around are
   /// read from front to back.
   void start_where_data_starts() {
     const auto first = std::find_if(segments_.begin(), segments_.end(), [&](const segment& s) {
-      return s.parts != 0 && parts_[s.first_part].offset == 0;
+      return parts_[s.first_part].offset == 0;
     });
     if (first != segments_.end()) std::rotate(segments_.begin(), first, segments_.end());
   }
 
   /// Elements from .. to-1 of a segment.
-  void segment_mean(const std::vector<holder>& holders, const segment& s,
-                    std::int64_t global_offset, std::int64_t sum_offset, std::int64_t from,
-                    std::int64_t to) {
+  void segment_mean(std::span<const holder> holders, const segment& s, std::int64_t global_offset,
+                    std::int64_t sum_offset, std::int64_t from, std::int64_t to) {
     report_.held += to - from;
+    if constexpr (std::is_same_v<T, From> && copies_as_mean<T>) {
+      if (s.parts == 1 && copies_) {
+        const segment_part& part = parts_[s.first_part];
+        const std::int64_t at = holders[part.holder].offset + part.offset + (from - s.begin);
+        copy_mean(part.data + at, global_ + global_offset + from, to - from);
+        return;
+      }
+    }
     if (checked_ || !layout_.contiguous() || (convert_apart && !lanes_) || makes_terms()) {
       for (std::int64_t b = from; b < to; b += tile) {
         const std::int64_t length = (std::min)(to - b, tile);
@@ -179,7 +202,7 @@ class segment_row : protected average_row<T, From> {
   }
 
   /// The same without conversions and options, where everything is contiguous.
-  void contiguous_mean(const std::vector<holder>& holders, const segment& s,
+  void contiguous_mean(std::span<const holder> holders, const segment& s,
                        std::int64_t global_offset, std::int64_t sum_offset, std::int64_t from,
                        std::int64_t to) {
     T* const out = global_ + global_offset + from;
@@ -268,7 +291,6 @@ class segment_row : protected average_row<T, From> {
   std::int64_t begin_ = 0, end_ = 0;  // nodes that are segmented
   std::vector<segment> segments_;
   std::vector<segment_part> parts_;
-  std::vector<std::int64_t> borders_;
   std::vector<std::size_t> run_cursor_;
   std::vector<stream<T>> streams_;
 };

@@ -30,7 +30,7 @@ class tensor_average : tile_row<T, From> {
 
  public:
   tensor_average(T* global, const average_layout<From>& layout, const average_terms& terms)
-      : base(global, layout, terms), steps_(layout.levels().size()) {
+      : base(global, layout, terms), steps_(holders_.size()), cursors_(holders_.size()) {
     if (plain_ && !is_mixed && !layout.nodes().empty() && !skips_elements() && !makes_terms()) {
       prepare_nodes();
     }
@@ -38,8 +38,8 @@ class tensor_average : tile_row<T, From> {
 
   /// Averages the slabs begin .. end-1 of the layout and counts what was written and skipped.
   void run(std::int64_t begin, std::int64_t end) {
-    holders_[0].clear();
-    for (std::size_t p = 0; p < layout_.participants().size(); ++p) holders_[0].push_back({p, 0});
+    of_level_[0] = layout_.participants().size();
+    for (std::size_t p = 0; p < of_level_[0]; ++p) holders_at(0)[p] = {p, 0};
     if (layout_.levels().size() == 1) {
       row(0, 0, begin, end);
     } else {
@@ -52,19 +52,26 @@ class tensor_average : tile_row<T, From> {
  private:
   static constexpr bool has_masks = std::is_same_v<T, From> && has_lanes<T> && sizeof(T) <= 4;
 
+  static constexpr bool may_copy = std::is_same_v<T, From> && copies_as_mean<T>;
+
   using base::careful;
+  using base::copies_;
   using base::dividers_;
   using base::find_segments;
+  using base::global_;
   using base::holders_;
+  using base::holders_at;
   using base::inner;
   using base::is_mixed;
   using base::layout_;
   using base::makes_terms;
   using base::mend;
+  using base::of_level_;
   using base::plain_;
   using base::prepare_nodes;
   using base::report_;
   using base::row_global_;
+  using base::row_holders;
   using base::row_sum_;
   using base::scattered_mean;
   using base::segment_mean;
@@ -75,17 +82,19 @@ class tensor_average : tile_row<T, From> {
   using typename base::holder;
   using typename base::segment;
 
-  /// Visits the indices begin .. end-1 of a level; holders_[depth] hold all indices so far.
+  /// Visits the indices begin .. end-1 of a level; the holders of a level hold all indices so far.
   void descend(std::size_t depth, std::int64_t global_offset, std::int64_t sum_offset,
                std::int64_t begin, std::int64_t end) {
     const average_level& at = layout_.levels()[depth];
-    const std::vector<holder>& outer = holders_[depth];
-    std::vector<std::size_t> cursor(outer.size(), 0);
+    const std::span<const holder> outer(holders_at(depth), of_level_[depth]);
+    holder* const now = holders_at(depth + 1);
+    std::size_t& held_by = of_level_[depth + 1];
+    const std::size_t own_lists = depth * layout_.participants().size();
+    std::size_t* const cursor = cursors_.data() + own_lists;
+    std::int64_t* const steps = steps_.data() + own_lists;
+    std::fill_n(cursor, outer.size(), std::size_t{0});
     for (std::int64_t i = begin; i < end;) {
-      std::vector<holder>& now = holders_[depth + 1];
-      std::vector<std::int64_t>& steps = steps_[depth];
-      now.clear();
-      steps.clear();
+      held_by = 0;
       this->holders_are_new_ = true;
       std::int64_t until = end;  // as far as the holders are the same
       for (std::size_t h = 0; h < outer.size(); ++h) {
@@ -98,17 +107,26 @@ class tensor_average : tile_row<T, From> {
         until = (std::min)(until, holds ? runs[c].first + runs[c].length : runs[c].first);
         if (!holds) continue;
         const std::int64_t position = runs[c].position + (i - runs[c].first);
-        now.push_back({p, outer[h].offset + position * at.strides[p]});
-        steps.push_back(at.strides[p]);
+        now[held_by] = {p, outer[h].offset + position * at.strides[p]};
+        steps[held_by++] = at.strides[p];
       }
-      if (now.empty()) {
+      if (held_by == 0) {
         i = until;
         continue;
       }
+      if constexpr (may_copy) {
+        if (depth + 2 == layout_.levels().size() && held_by == 1 && pays_to_copy(now[0])) {
+          for (; i < until; ++i) {
+            copy_row(now[0], global_offset + i * at.global_stride, 0, inner().extent);
+            now[0].offset += steps[0];
+          }
+          continue;
+        }
+      }
       if constexpr (has_masks) {
         if (depth + 2 == layout_.levels().size() && this->pattern_applies(until - i)) {
-          this->pattern_mean_of(now, steps, global_offset + i * at.global_stride, at.global_stride,
-                                until - i);
+          this->pattern_mean_of({now, held_by}, {steps, held_by},
+                                global_offset + i * at.global_stride, at.global_stride, until - i);
           i = until;
           continue;
         }
@@ -121,15 +139,38 @@ class tensor_average : tile_row<T, From> {
         } else {
           descend(depth + 1, global, sum, 0, layout_.levels()[depth + 1].extent);
         }
-        for (std::size_t h = 0; h < now.size(); ++h) now[h].offset += steps[h];
+        for (std::size_t h = 0; h < held_by; ++h) now[h].offset += steps[h];
       }
     }
   }
 
-  /// Averages the nodes begin .. end-1 of the row whose holders are holders_.back().
+  /// Whether runs are copied faster one by one than spread over vectors by masks.
+  bool pays_to_copy(const holder& only) const noexcept {
+    constexpr std::int64_t shortest = 8;  // elements per run, of whoever holds them
+    const auto runs = static_cast<std::int64_t>(inner().runs_of(only.participant).size());
+    return copies_ && (layout_.masks().empty() || runs * shortest <= inner().extent * inner().unit);
+  }
+
+  /// The nodes begin .. end-1 of a row with one holder.
+  void copy_row(const holder& only, std::int64_t global_offset, std::int64_t begin,
+                std::int64_t end) {
+    const std::int64_t unit = inner().unit;
+    const T* const data = layout_.participants()[only.participant].data + only.offset;
+    T* const out = global_ + global_offset;
+    for (const subfed::run& r : inner().runs_of(only.participant)) {
+      const std::int64_t first = (std::max)(r.first, begin);
+      const std::int64_t last = (std::min)(r.first + r.length, end);
+      if (first >= last) continue;
+      copy_mean(data + (r.position + first - r.first) * unit, out + first * unit,
+                (last - first) * unit);
+      report_.held += (last - first) * unit;
+    }
+  }
+
+  /// Averages the nodes begin .. end-1 of the row whose holders are row_holders().
   void row(std::int64_t global_offset, std::int64_t sum_offset, std::int64_t begin,
            std::int64_t end) {
-    const std::vector<holder>& holders = holders_.back();
+    const std::span<const holder> holders = row_holders();
     row_global_ = global_offset;
     row_sum_ = sum_offset;
     if (terms_.wide) {
@@ -138,8 +179,14 @@ class tensor_average : tile_row<T, From> {
       }
       return;
     }
+    if constexpr (may_copy) {
+      if (holders.size() == 1 && pays_to_copy(holders[0])) {
+        copy_row(holders[0], global_offset, begin, end);
+        return;
+      }
+    }
     if constexpr (has_masks) {
-      if (this->masks_apply(begin, end)) {
+      if (this->masks_apply(begin, end) && !this->is_sparse(holders)) {
         this->masked_row_mean(holders, global_offset, begin, end);
         return;
       }
@@ -167,8 +214,9 @@ class tensor_average : tile_row<T, From> {
     }
   }
 
-  std::vector<std::vector<std::int64_t>>
-      steps_;  // of the holders' offsets, for each level but the last
+  // For each level but the last:
+  std::vector<std::int64_t> steps_;   // of the holders' offsets
+  std::vector<std::size_t> cursors_;  // the holders' next runs
 };
 
 }  // namespace subfed::inline v0::detail

@@ -48,7 +48,7 @@ class tile_row : protected node_row<T, From> {
   using typename base::holder;
 
   /// Nodes begin .. end-1 of a row whose holders change from node to node.
-  void scattered_mean(const std::vector<holder>& holders, std::int64_t global_offset,
+  void scattered_mean(std::span<const holder> holders, std::int64_t global_offset,
                       std::int64_t sum_offset, std::int64_t begin, std::int64_t end) {
     const std::int64_t unit = inner().unit;
     const bool by_element = skips_elements();
@@ -87,7 +87,7 @@ class tile_row : protected node_row<T, From> {
   /// Adds what the holders have of the nodes begin .. end-1 to the tile. U: the unit of a contiguous
   /// layout of which all elements take part, or 0.
   template <std::int64_t U>
-  void add_holders(const std::vector<holder>& holders, std::int64_t begin, std::int64_t end) {
+  void add_holders(std::span<const holder> holders, std::int64_t begin, std::int64_t end) {
     const std::int64_t unit = U != 0 ? U : inner().unit;
     const bool by_element = skips_elements();
     for (const holder& h : holders) {
