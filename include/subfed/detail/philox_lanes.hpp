@@ -37,13 +37,14 @@ SUBFED_AVX2 __attribute__((always_inline)) inline philox_lanes philox_product(
 /// blocks.
 SUBFED_AVX2 inline std::size_t philox_words(const philox_stream& from, std::uint64_t first,
                                             std::size_t blocks, std::uint64_t* out) noexcept {
-  constexpr int lanes = 4, at_once = 2;  // vectors, so that products need not wait for each other
+  constexpr int per_vector = 4,
+                at_once = 2;  // vectors, so that products need not wait for each other
   constexpr std::uint64_t low = 0xFFFFFFFFu;
   std::size_t done = 0;
-  for (; blocks - done >= lanes * at_once; done += lanes * at_once) {
+  for (; blocks - done >= per_vector * at_once; done += per_vector * at_once) {
     philox_lanes word[4][at_once];
     for (int v = 0; v < at_once; ++v) {
-      const std::uint64_t at = first + done + static_cast<std::uint64_t>(v * lanes);
+      const std::uint64_t at = first + done + static_cast<std::uint64_t>(v * per_vector);
       word[0][v] = at + philox_lanes{0, 1, 2, 3};
       word[1][v] = word[0][v] >> 32;
       word[2][v] = from.tag[0] - philox_lanes{};
@@ -67,9 +68,9 @@ SUBFED_AVX2 inline std::size_t philox_words(const philox_stream& from, std::uint
       const philox_lanes odd = word[3][v] << 32 | (word[2][v] & low);
       const philox_lanes head = __builtin_shufflevector(even, odd, 0, 4, 1, 5);
       const philox_lanes tail = __builtin_shufflevector(even, odd, 2, 6, 3, 7);
-      std::uint64_t* const to = out + 2 * (done + static_cast<std::size_t>(v * lanes));
+      std::uint64_t* const to = out + 2 * (done + static_cast<std::size_t>(v * per_vector));
       std::memcpy(to, &head, sizeof(head));
-      std::memcpy(to + lanes, &tail, sizeof(tail));
+      std::memcpy(to + per_vector, &tail, sizeof(tail));
     }
   }
   return done;
