@@ -3,13 +3,13 @@
 /// pairs, in runs that are as long as their layouts allow.
 #pragma once
 
+#include <subfed/detail/outer_first.hpp>
 #include <subfed/selection.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <span>
 #include <utility>
 #include <vector>
@@ -37,7 +37,11 @@ class loop_nest {
   template <class U>
   loop_nest(const selection& chosen, std::span<const std::int64_t> global_extents,
             const tensor_view<U>& local)
-      : loop_nest(chosen, row_major_strides(global_extents).data(), local.strides().data()) {}
+      : loop_nest(chosen,
+                  row_major_strides(
+                      chosen, [&](int r) { return global_extents[static_cast<std::size_t>(r)]; })
+                      .data(),
+                  local.strides().data()) {}
 
   /// Strides in elements.
   loop_nest(const selection& chosen, const std::int64_t* global_strides,
@@ -58,9 +62,11 @@ class loop_nest {
       }
       const std::size_t begin = runs_.size();
       runs_.insert(runs_.end(), d.runs.begin(), d.runs.end());
-      insert({global_strides[r], local_strides[r], d.global_extent, d.local_extent, begin,
-              runs_.size()});
+      dimensions_[rank_++] = {
+          global_strides[r], local_strides[r], d.global_extent, d.local_extent, begin,
+          runs_.size()};
     }
+    sort_outer_first(std::span(dimensions_.data(), rank_));  // any order visits the same pairs
     merge();
     if (rank_ == 0) return;
     const std::span<const run> runs = runs_of(dimensions_[0]);
@@ -70,8 +76,13 @@ class loop_nest {
 
   /// Both tensors are row-major without gaps.
   explicit loop_nest(const selection& chosen)
-      : loop_nest(chosen, row_major_strides(chosen, &selected_dimension::global_extent).data(),
-                  row_major_strides(chosen, &selected_dimension::local_extent).data()) {}
+      : loop_nest(
+            chosen,
+            row_major_strides(chosen, [&](int r) { return chosen.dimension(r).global_extent; })
+                .data(),
+            row_major_strides(chosen, [&](int r) {
+              return chosen.dimension(r).local_extent;
+            }).data()) {}
 
   /// Calls f(global_offset, local_offset, length) for every run: elements i = 0 .. length-1 at
   /// global_offset + i global_stride(), and the same for local.
@@ -168,19 +179,12 @@ class loop_nest {
   std::int64_t local_stride() const noexcept { return rank_ == 0 ? 1 : innermost().local_stride; }
 
  private:
-  static std::array<std::int64_t, max_rank> row_major_strides(
-      std::span<const std::int64_t> extents) noexcept {
+  template <class ExtentOf>
+  static std::array<std::int64_t, max_rank> row_major_strides(const selection& chosen,
+                                                              ExtentOf&& extent) noexcept {
     std::array<std::int64_t, max_rank> out{};
     std::int64_t stride = 1;
-    for (std::size_t r = extents.size(); r-- > 0; stride *= extents[r]) out[r] = stride;
-    return out;
-  }
-
-  static std::array<std::int64_t, max_rank> row_major_strides(
-      const selection& chosen, std::int64_t selected_dimension::*extent) noexcept {
-    std::array<std::int64_t, max_rank> out{};
-    std::int64_t stride = 1;
-    for (int r = chosen.rank(); r-- > 0; stride *= chosen.dimension(r).*extent) {
+    for (int r = chosen.rank(); r-- > 0; stride *= extent(r)) {
       out[static_cast<std::size_t>(r)] = stride;
     }
     return out;
@@ -190,17 +194,6 @@ class loop_nest {
     return {runs_.data() + d.begin, runs_.data() + d.end};
   }
   const walk_dimension& innermost() const noexcept { return dimensions_[rank_ - 1]; }
-
-  /// Any order of the loops visits the same pairs; small global strides go innermost, so that a
-  /// column-major tensor is walked along its columns. Of the same stride the first is outside.
-  void insert(const walk_dimension& d) noexcept {
-    std::size_t at = rank_++;
-    for (; at > 0 && std::abs(dimensions_[at - 1].global_stride) < std::abs(d.global_stride);
-         --at) {
-      dimensions_[at] = dimensions_[at - 1];
-    }
-    dimensions_[at] = d;
-  }
 
   bool is_whole(const walk_dimension& d) const noexcept {
     return d.local_extent == d.global_extent && d.end == d.begin + 1 &&

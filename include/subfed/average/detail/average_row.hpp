@@ -264,8 +264,8 @@ class average_row {
   std::vector<holder> holders_;                   // of each level; the last: of the row
   std::array<std::size_t, max_rank> of_level_{};  // how many they are
   bool holders_are_new_ = true;                   // since a row was cut into segments
-  std::array<double, tile>
-      sums_;  // without values at first: 16 KiB, of which many rows need nothing
+  // Without values at first: 16 KiB, of which many rows need nothing.
+  std::array<double, tile> sums_;
   std::array<double, tile> weights_;
   std::vector<term_rule> rules_;     // of each participant, where fixed-point sums are made here
   std::vector<std::int64_t> fixed_;  // a tile of them

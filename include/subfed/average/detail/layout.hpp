@@ -4,6 +4,7 @@
 
 #include <subfed/average/detail/any_element.hpp>
 #include <subfed/average/detail/variants.hpp>
+#include <subfed/detail/outer_first.hpp>
 #include <subfed/selection.hpp>
 #include <subfed/tensor_view.hpp>
 
@@ -12,7 +13,6 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -46,6 +46,18 @@ struct average_level {
   }
   std::span<const run> runs_of(std::size_t participant) const noexcept {
     return runs_of_shape(shape_of[participant]);
+  }
+  /// The participant's run that has this node, or null. The cursor is the participant's own, 0 at first,
+  /// and nodes ascend from call to call. until becomes at most the first node with another answer.
+  const run* run_at(std::size_t participant, std::int64_t node, std::size_t& cursor,
+                    std::int64_t& until) const noexcept {
+    const std::span<const run> own = runs_of(participant);
+    while (cursor < own.size() && node >= own[cursor].first + own[cursor].length) ++cursor;
+    if (cursor == own.size()) return nullptr;
+    const run& next = own[cursor];
+    const bool is_held = node >= next.first;
+    until = (std::min)(until, is_held ? next.first + next.length : next.first);
+    return is_held ? &next : nullptr;
   }
 };
 
@@ -97,14 +109,7 @@ class average_layout {
       add_level({1, 1, 1, 1, nullptr, nullptr, shape_of_.data(), strides_.data()},
                 [&](std::size_t) { return std::span<const run>(&only, 1); });
     }
-    // By stride, the larger one outside; those of the same stride in their order.
-    for (std::size_t i = 1; i < level_count_; ++i) {
-      for (std::size_t k = i;
-           k > 0 && std::abs(levels_[k - 1].global_stride) < std::abs(levels_[k].global_stride);
-           --k) {
-        std::swap(levels_[k - 1], levels_[k]);
-      }
-    }
+    sort_outer_first(std::span(levels_.data(), level_count_));
     merge();
     const average_level& inner = levels().back();
     contiguous_ = inner.global_stride == 1 && inner.sum_stride == 1;

@@ -126,14 +126,9 @@ class segment_row : protected average_row<T, From> {
       bool ones = true;
       for (std::size_t h = 0; h < holders.size(); ++h) {
         const std::size_t p = holders[h].participant;
-        const std::span<const subfed::run> own = inner().runs_of(p);
-        std::size_t& c = run_cursor_[h];
-        if (c < own.size() && at >= own[c].first + own[c].length) ++c;
-        if (c == own.size()) continue;
-        const bool holds = at >= own[c].first;
-        until = (std::min)(until, holds ? own[c].first + own[c].length : own[c].first);
-        if (!holds) continue;
-        const std::int64_t position = own[c].position + (at - own[c].first);
+        const subfed::run* const own = inner().run_at(p, at, run_cursor_[h], until);
+        if (own == nullptr) continue;
+        const std::int64_t position = own->position + (at - own->first);
         const auto& own_data = layout_.participants()[p];
         parts_.push_back({h, position * unit * inner().strides[p], own_data.data, own_data.weight});
         weight += own_data.weight;

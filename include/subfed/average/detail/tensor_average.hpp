@@ -99,14 +99,9 @@ class tensor_average : tile_row<T, From> {
       std::int64_t until = end;  // as far as the holders are the same
       for (std::size_t h = 0; h < outer.size(); ++h) {
         const std::size_t p = outer[h].participant;
-        const std::span<const subfed::run> runs = at.runs_of(p);
-        std::size_t& c = cursor[h];
-        while (c < runs.size() && i >= runs[c].first + runs[c].length) ++c;
-        if (c == runs.size()) continue;
-        const bool holds = i >= runs[c].first;
-        until = (std::min)(until, holds ? runs[c].first + runs[c].length : runs[c].first);
-        if (!holds) continue;
-        const std::int64_t position = runs[c].position + (i - runs[c].first);
+        const subfed::run* const own = at.run_at(p, i, cursor[h], until);
+        if (own == nullptr) continue;
+        const std::int64_t position = own->position + (i - own->first);
         now[held_by] = {p, outer[h].offset + position * at.strides[p]};
         steps[held_by++] = at.strides[p];
       }
