@@ -6,6 +6,8 @@ include_guard()
 option(SUBFED_WERROR "Treat warnings in the tests, examples and tools of subfed as errors" OFF)
 set(SUBFED_SANITIZE "" CACHE STRING
   "Sanitizers for the tests, examples and tools of subfed, for instance address,undefined")
+set(SUBFED_PROGRAM_SANITIZE "${SUBFED_SANITIZE}" CACHE STRING
+  "Those of them for the examples and tools, whose files take twice as long to compile with all")
 
 set(CMAKE_CXX_EXTENSIONS OFF)
 add_library(subfed_warnings INTERFACE)
@@ -28,7 +30,9 @@ endif()
 add_library(subfed_developer INTERFACE)
 target_link_libraries(subfed_developer INTERFACE subfed::subfed subfed_warnings)
 if(SUBFED_SANITIZE)
-  set(flags -fsanitize=${SUBFED_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
-  target_compile_options(subfed_developer INTERFACE ${flags})
-  target_link_options(subfed_developer INTERFACE ${flags})
+  set(is_test $<PATH:IS_PREFIX,${PROJECT_SOURCE_DIR}/tests,$<TARGET_PROPERTY:SOURCE_DIR>>)
+  set(flags -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_compile_options(subfed_developer INTERFACE
+    -fsanitize=$<${is_test}:${SUBFED_SANITIZE}>$<$<NOT:${is_test}>:${SUBFED_PROGRAM_SANITIZE}> ${flags})
+  target_link_options(subfed_developer INTERFACE -fsanitize=${SUBFED_SANITIZE} ${flags})
 endif()

@@ -6,7 +6,7 @@ rm -rf "$3"
 mkdir -p "$3"
 cd "$3"
 simulate() {
-  "$@" coverage --model lenet --clients 3000 --participation 0.3 --rounds 5 --repetitions 3 --times 2 \
+  "$@" coverage --model lenet --clients 400 --participation 0.3 --rounds 5 --repetitions 3 --times 2 \
     --schemes random,rolling --mix 1/2:3,1/8 --threads 2 --dropout 0.1 --parameters --out out \
     >printed 2>errors || { cat errors; exit 1; }
   rm -f out/*.gp out/*.svg
