@@ -85,6 +85,16 @@ TEST_CASE("weights that are too far apart are refused with client, tensor and el
   CHECK(global == std::array<double, 2>{1e200, 1e200});
 }
 
+TEST_CASE("shapes that do not fit are refused by name") {
+  subfed::model net;
+  net.tensor("x", {2});
+  element_weighted_average<double> mean(net);
+  CHECK(message_of([&] {
+          mean.add(submodel::full(net), {}, {});
+        }).starts_with("subfed: element_weighted_average: "));
+  CHECK(message_of([&] { mean.finish({}); }).starts_with("subfed: element_weighted_average: "));
+}
+
 TEST_CASE("an element of weight 0 does not take part, whatever it is") {
   subfed::model net;
   net.tensor("x", {3});

@@ -142,4 +142,6 @@ TEST_CASE("what cannot be clipped is refused, and nothing is written") {
   CHECK(w[0] == 100);
   CHECK(refused(0) == "subfed: clip_update: the bound is 0, expected a finite number over 0");
   CHECK(refused(std::nan("")).find("the bound is NaN") != std::string::npos);
+  CHECK(
+      message_of([&] { clip_update<float>(sub, {}, 1, {}); }).starts_with("subfed: clip_update: "));
 }

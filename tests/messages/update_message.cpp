@@ -248,7 +248,7 @@ TEST_CASE("bytes that are no update message say so") {
   CHECK(refusal(w, all) == "subfed: update message: version 2, and this is for version 1");
   all = w.written();
   put_u64(all, 72, 0x7FF8000000000000u);
-  CHECK(refusal(w, all).find("is not finite") != std::string::npos);
+  CHECK(refusal(w, all).starts_with("subfed: update message: the weight of client "));
   all = w.written();
   all[103] = std::byte{0x3F};  // the type of w
   CHECK(refusal(w, all).find("tensor 'w' has elements of an unknown type, code 63") !=
@@ -283,8 +283,11 @@ TEST_CASE("bytes at an odd address are refused, not copied") {
 
 TEST_CASE("updates that cannot be written") {
   const message_world w;
-  CHECK(message_of([&] { write_update(w.sub, w.tensors(), -1, "rolling"); }).find("weight") !=
-        std::string::npos);
+  CHECK(message_of([&] {
+          write_update(w.sub, w.tensors(), -1, "rolling");
+        }).starts_with("subfed: update message: the weight of client "));
+  CHECK(
+      message_of([&] { write_update<float>(w.sub, {}); }).starts_with("subfed: update message: "));
   const auto restricted = w.sub.restricted(w.g, index_set(8, {0}));
   CHECK(message_of([&] { write_update(restricted, w.tensors(), 1, "rolling"); }) ==
         "subfed: update message: the submodel of client 18446744073709551615 is restricted");

@@ -55,7 +55,7 @@ class element_weighted_average {
   void add(const submodel& sub, const tensor_views<const T>& tensors,
            const tensor_views<const double>& weights) {
     const detail::float_mode mode;
-    detail::check_update<T>(net_, sub, tensors, 1);
+    detail::check_update<T>("element_weighted_average", net_, sub, tensors, 1);
     detail::check_same_shapes("element_weighted_average", "weight", tensors, weights);
     for (std::size_t t = 0; t < weights.size(); ++t) {
       detail::for_each_offset(weights[t], [&](std::int64_t o) {
@@ -101,7 +101,7 @@ class element_weighted_average {
   ///         has been written then.
   average_report finish(const tensor_views<T>& globals) const {
     const detail::float_mode mode;
-    detail::check_globals(net_, globals);
+    detail::check_globals("element_weighted_average", net_, globals);
     detail::placed_tensors places;
     for (std::size_t t = 0; t < globals.size(); ++t) {
       places.add(globals[t], net_.tensors()[t].name, detail::access::writes);

@@ -183,8 +183,8 @@ clipped_update clip_update(const submodel& sub, const tensor_views<const T>& sen
     read.emplace_back(view.data_handle(), view.extents(), view.strides());
   }
   const tensor_views<const T> before(read);
-  detail::check_update<T>(net, sub, before, 1);
-  detail::check_update<T>(net, sub, sent, 1);
+  detail::check_update<T>("clip_update", net, sub, before, 1);
+  detail::check_update<T>("clip_update", net, sub, sent, 1);
   for (std::size_t t = 0; t < update.size(); ++t) {
     if (net.tensors()[t].is_local()) continue;
     detail::check_unique("clip_update", "update", net.tensors()[t].name, update[t]);

@@ -71,9 +71,9 @@ average_report average_updates(const model& net, std::span<const update<U>> upda
                                const average_options& options, Executor&& run_by) {
   const detail::float_mode mode;
   detail::check_options(options);
-  detail::check_globals(net, globals);
+  detail::check_globals("average", net, globals);
   for (const auto& u : updates) {
-    detail::check_update<U>(net, u.sub, u.tensors, u.weight);
+    detail::check_update<U>("average", net, u.sub, u.tensors, u.weight);
     detail::check_convertible("average", net, globals, u.tensors, options.content);
   }
 

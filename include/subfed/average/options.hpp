@@ -146,9 +146,10 @@ struct average_report {
 
 namespace detail {
 
-inline void check_weight(double weight, const std::string& client, error_subject about = {}) {
+inline void check_weight(const char* verb, double weight, const std::string& client,
+                         error_subject about = {}) {
   if (is_finite_double(weight) && weight >= 0) return;
-  fail("subfed: average: the weight of " + client + " is " +
+  fail(std::string("subfed: ") + verb + ": the weight of " + client + " is " +
            (is_finite_double(weight) ? text(weight) : "not finite") +
            ", expected a finite number that is not negative",
        std::move(about));

@@ -244,14 +244,14 @@ requires(averageable<T> || std::is_void_v<T>) robust_report
                   const tensor_views<std::type_identity_t<T>>& globals,
                   const robust_options& options = {}, Executor&& run_by = {}) {
   detail::check_robust_options(options);
-  detail::check_globals(net, globals);
+  detail::check_globals("robust_cohort", net, globals);
   robust_report report;
   detail::placed_tensors memory;
   for (std::size_t t = 0; t < globals.size(); ++t) {
     memory.add(globals[t], net.tensors()[t].name, detail::access::writes);
   }
   for (const auto& u : updates) {
-    detail::check_update<U>(net, u.sub, u.tensors, u.weight);
+    detail::check_update<U>("robust_cohort", net, u.sub, u.tensors, u.weight);
     detail::check_convertible("robust_cohort", net, globals, u.tensors, options.content);
     if (!(u.weight > 0)) continue;
     ++report.clients;

@@ -193,7 +193,7 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
   /// Cost    Reads each sum once, writes each held element once.
   template <executor Executor = serial>
   average_report finish(const tensor_views<T>& globals, Executor&& run_by = {}) const {
-    detail::check_globals(model_, globals);
+    detail::check_globals("average", model_, globals);
     detail::placed_tensors places;
     for (std::size_t t = 0; t < globals.size(); ++t) {
       places.add(globals[t], model_.tensors()[t].name, detail::access::writes);

@@ -112,7 +112,7 @@ class selective_average {
                      workspace& memory, cudaStream_t stream) {
     using E = detail::kernel_element_t<T>;
     if (!cleared_) subfed::detail::fail("subfed: cuda: an average is added to before clear()");
-    subfed::detail::check_update(model_, sub, tensors, weight);
+    subfed::detail::check_update("average", model_, sub, tensors, weight);
     const update_outcome outcome = outcome_of(sub, weight);
     if (!outcome) return outcome;
     weight = outcome.weight;
@@ -147,7 +147,7 @@ class selective_average {
   ///
   /// Throws  as subfed::selective_average::finish, and error for memory elsewhere; cuda_error.
   average<detail::kernel_element_t<T>> prepare_finish(const tensor_views<T>& globals) const {
-    subfed::detail::check_globals(model_, globals);
+    subfed::detail::check_globals("average", model_, globals);
     detail::check_on_device("cuda::average", "global", model_, globals, detail::current_device());
     subfed::detail::placed_tensors places;
     for (std::size_t t = 0; t < globals.size(); ++t) {

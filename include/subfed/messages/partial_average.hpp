@@ -348,7 +348,7 @@ selective_average<T> read_average(const model& net, const average_options& optio
                 auto& seen, double& cohort_weight, average_report& report) {
         dense = (flags & 2) != 0;
         cohort_weight = in.f64();
-        check_weight(cohort_weight, "a partial average's cohort");
+        check_weight(partial_average_name, cohort_weight, "a partial average's cohort");
         report = read_report(in, net);
         const partial_limits limits(options, cohort_weight, report.clients);
         if (!limits.allows(cohort_weight)) {

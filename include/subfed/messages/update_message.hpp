@@ -170,7 +170,7 @@ template <class T>
 std::vector<std::byte> write_update(const submodel& sub, const tensor_views<const T>& tensors,
                                     double weight = 1, std::string_view scheme = {}) {
   const model& net = sub.parent();
-  detail::check_update<T>(net, sub, tensors, weight);
+  detail::check_update<T>(detail::update_message_name, net, sub, tensors, weight);
   if (scheme.size() > detail::longest_scheme) {
     detail::fail("subfed: update message: the scheme's text has " + std::to_string(scheme.size()) +
                  " bytes, expected at most " + std::to_string(detail::longest_scheme));
@@ -259,8 +259,8 @@ inline update_front peek_update(std::span<const std::byte> first) {
     in.refuse("a head of " + std::to_string(out.head_bytes) + " bytes in a message of " +
               std::to_string(out.bytes));
   }
-  detail::check_weight(out.weight, "client " + std::to_string(out.key.client),
-                       {.client = out.key.client});
+  detail::check_weight(detail::update_message_name, out.weight,
+                       "client " + std::to_string(out.key.client), {.client = out.key.client});
   return out;
 }
 

@@ -174,7 +174,7 @@ std::vector<std::uint64_t> masked_update(const secure_round& round, std::uint64_
   const detail::round_plan& plan = detail::internals::plan(round);
   const std::size_t p = plan.number_of(client);
   const secure_participant& own = plan.participants[p];
-  detail::check_update<T>(plan.net, own.sub, tensors, own.weight);
+  detail::check_update<T>("secure", plan.net, own.sub, tensors, own.weight);
   const std::vector<const mask_key*> keys = detail::keys_in_order(plan, p, secrets);
   const detail::upload_layout layout(plan, p);
   submodel held = own.sub;

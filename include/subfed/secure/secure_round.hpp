@@ -128,7 +128,7 @@ class secure_round {
       if (sub.origin().round != options.round.value_or(all[0].sub.origin().round)) {
         refuse("has a submodel of round " + std::to_string(sub.origin().round));
       }
-      detail::check_weight(all[p].weight, detail::client_text(sub), {.client = client});
+      detail::check_weight("secure", all[p].weight, detail::client_text(sub), {.client = client});
       if (!(all[p].weight > 0)) refuse("has the weight 0");
       total += detail::weight_in_sums(sub, all[p].weight, options);
     }

@@ -160,7 +160,7 @@ trajectory_similarity similarity_of(const model& net,
   detail::check_all_globals("similarity_of", "global", net, before);
   double weights = 0;
   for (const trajectory<T>& c : clients) {
-    detail::check_update<T>(net, c.sub, c.tensors, c.weight);
+    detail::check_update<T>("similarity_of", net, c.sub, c.tensors, c.weight);
     if (!(c.keep.parent() == net)) {
       detail::fail("subfed: similarity_of: the keep probabilities of " +
                    detail::client_text(c.sub) + " are of another model");
@@ -172,9 +172,10 @@ trajectory_similarity similarity_of(const model& net,
                  detail::text(weights) + ", expected a positive number");
   }
   for (const trajectory<T>& c : clients) {
-    update_outcome outcome;
-    const average_options refusing{.on_non_finite = non_finite::refuse};
-    static_cast<void>(detail::admits(c.sub, c.tensors, refusing, outcome));
+    const auto [tensor, offset] = detail::find_non_finite(c.sub, c.tensors, integer_rule::keep);
+    if (tensor != c.tensors.size()) {
+      detail::fail_non_finite("similarity_of", c.sub, tensor, offset);
+    }
   }
 
   const std::size_t count = clients.size();

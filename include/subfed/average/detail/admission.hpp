@@ -125,7 +125,7 @@ class admission {
  private:
   template <class U>
   update_outcome outcome_of(const member<U>& u, std::int64_t& refused_clients) const {
-    check_update<U>(net_, *u.sub, *u.tensors, u.weight);
+    check_update<U>("average", net_, *u.sub, *u.tensors, u.weight);
     for (std::size_t t = 0; t < formats_.size(); ++t) {
       if (net_.tensors()[t].is_local()) continue;
       check_format<T>(net_.tensors()[t].name, named_format((*u.tensors)[t]), formats_[t],

@@ -34,18 +34,19 @@ inline std::string client_text(const submodel& sub) {
 /// Checks that an update has a valid weight, the right model, as many tensors as the model, and
 /// their shapes; any view is accepted for tensors that stay with the client.
 template <class T>
-void check_update(const model& net, const submodel& sub, const tensor_views<const T>& tensors,
-                  double weight) {
-  check_weight(weight, client_text(sub), {.client = sub.origin().client});
+void check_update(const char* verb, const model& net, const submodel& sub,
+                  const tensor_views<const T>& tensors, double weight) {
+  check_weight(verb, weight, client_text(sub), {.client = sub.origin().client});
   if (!(sub.parent() == net)) {
-    fail("subfed: average: the submodel of " + client_text(sub) + " is of another model",
+    fail(std::string("subfed: ") + verb + ": the submodel of " + client_text(sub) +
+             " is of another model",
          {.client = sub.origin().client});
   }
-  check_count("average", "client", net, tensors.size(), {.client = sub.origin().client});
+  check_count(verb, "client", net, tensors.size(), {.client = sub.origin().client});
   for (std::size_t t = 0; t < tensors.size(); ++t) {
     if (net.tensors()[t].is_local()) continue;
     if (internals::has_shape(sub, tensor_id(t), tensors[t].extents())) continue;
-    check_shape("average", "client", net.tensors()[t].name, tensors[t].extents(),
+    check_shape(verb, "client", net.tensors()[t].name, tensors[t].extents(),
                 sub.extents(tensor_id(t)), sub.origin().client);
   }
 }
@@ -69,13 +70,13 @@ void check_convertible(const char* verb, const model& net, const tensor_views<T>
 }
 
 template <class T>
-void check_globals(const model& net, const tensor_views<T>& globals) {
-  check_count("average", "global", net, globals.size());
+void check_globals(const char* verb, const model& net, const tensor_views<T>& globals) {
+  check_count(verb, "global", net, globals.size());
   for (std::size_t t = 0; t < globals.size(); ++t) {
     const auto& info = net.tensors()[t];
-    check_shape("average", "global", info.name, globals[t].extents(), info.extents);
+    check_shape(verb, "global", info.name, globals[t].extents(), info.extents);
     with_type(globals[t],
-              [&](const auto& global) { check_unique("average", "global", info.name, global); });
+              [&](const auto& global) { check_unique(verb, "global", info.name, global); });
   }
 }
 
@@ -198,6 +199,15 @@ inline std::string index_text(std::int64_t offset, const std::vector<std::int64_
   return shape_text(index);
 }
 
+[[noreturn]] inline void fail_non_finite(const char* verb, const submodel& sub, std::size_t tensor,
+                                         std::int64_t offset) {
+  const auto& info = sub.parent().tensors()[tensor];
+  fail(std::string("subfed: ") + verb + ": " + client_text(sub) +
+           " has a value that is not finite in tensor '" + info.name + "', at global element " +
+           index_text(offset, info.extents),
+       {.client = sub.origin().client, .tensor = info.name});
+}
+
 /// Applies the policies that examine a whole update before it takes part. False: leave it out; the
 /// outcome then says why.
 template <class T>
@@ -207,15 +217,10 @@ bool admits(const submodel& sub, const tensor_views<const T>& tensors,
   if (policy == non_finite::propagate || policy == non_finite::skip_element) return true;
   const auto [tensor, offset] = find_non_finite(sub, tensors, options.integers);
   if (tensor == tensors.size()) return true;
-  const auto& info = sub.parent().tensors()[tensor];
-  if (policy == non_finite::refuse) {
-    fail("subfed: average: " + client_text(sub) + " has a value that is not finite in tensor '" +
-             info.name + "', at global element " + index_text(offset, info.extents),
-         {.client = sub.origin().client, .tensor = info.name});
-  }
+  if (policy == non_finite::refuse) fail_non_finite("average", sub, tensor, offset);
   outcome.fate = fate::non_finite;
   outcome.weight = 0;
-  outcome.tensor = info.name;
+  outcome.tensor = sub.parent().tensors()[tensor].name;
   outcome.element = offset;
   return false;
 }

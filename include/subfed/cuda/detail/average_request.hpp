@@ -104,9 +104,9 @@ template <class T>
 average_request<T> request_average(const model& net, std::span<const update<T>> updates,
                                    const tensor_views<T>& globals, const average_options& options) {
   check_device_options(net, options);
-  subfed::detail::check_globals(net, globals);
+  subfed::detail::check_globals("average", net, globals);
   for (const auto& u : updates) {
-    subfed::detail::check_update<T>(net, u.sub, u.tensors, u.weight);
+    subfed::detail::check_update<T>("average", net, u.sub, u.tensors, u.weight);
   }
   average_request<T> out;
   out.report.kept = kept_elements(net, globals);
