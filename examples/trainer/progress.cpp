@@ -15,7 +15,8 @@ std::string progress_text(const std::string& method, std::size_t number, std::si
       on_test == nullptr ? "-" : fmt::format("{:.1f} %", 100 * on_test->accuracy);
   const auto left = std::llround(std::ceil(seconds_left));
   return fmt::format("{} ({} of {})  round {}/{}  {} right  loss {:.3f}  {}:{:02} left", method,
-                     number, methods, round, rounds, right, train_loss, left / 60, left % 60);
+                     number, methods, round, rounds, right, std::abs(train_loss), left / 60,
+                     left % 60);  // no "-nan"
 }
 
 live_line::live_line(std::vector<std::string> methods, std::int64_t rounds)

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace trainer {
 namespace {
@@ -26,6 +27,19 @@ std::string never(const holdings& counted) {
 /// 0 where no round was trained.
 double milliseconds_a_round(const method_result& r, double seconds) {
   return r.rounds > 0 ? 1e3 * seconds / static_cast<double>(r.rounds) : 0;
+}
+
+/// Says which methods' training diverged, and since when.
+std::string divergence(std::span<const method_result> results) {
+  std::string out;
+  for (const method_result& r : results) {
+    const auto is_lost = [](const history_entry& e) { return !std::isfinite(e.on_test.loss); };
+    if (!is_lost(r.last_entry())) continue;
+    const auto found = std::find_if(r.history.begin(), r.history.end(), is_lost);
+    out += fmt::format("{} diverged: its loss is not finite after round {}. Try a smaller --lr.\n",
+                       r.method, found->round);
+  }
+  return out;
 }
 
 /// How a method's lines look: where colours repeat, dashes differ.
@@ -128,7 +142,8 @@ std::string table(std::span<const method_result> results) {
                        100 * r.last().accuracy, 100 * r.last().local_accuracy, held(r.by_all),
                        never(r.by_all), held(r.by_partial), never(r.by_partial));
   }
-  return out + "\n" + table_of_costs(results) + "\n" + table_of_times(results);
+  return out + divergence(results) + "\n" + table_of_costs(results) + "\n" +
+         table_of_times(results);
 }
 
 std::string table_of_costs(std::span<const method_result> results) {
@@ -168,10 +183,10 @@ void write_csv(const method_result& result, const std::filesystem::path& folder)
   }
   keep += '\n';
   bool has_keep = false;
-  for (const history_entry& e : result.history) {
+  for (const history_entry& e : result.history) {  // a NaN has no sign
     rounds += fmt::format("{},{:.6f},{:.6f},{:.6f},{:.6f},{},{}\n", e.round, e.on_test.accuracy,
-                          e.on_test.loss, e.on_test.local_accuracy, e.train_loss,
-                          bytes_of(e.parameters), e.flops);
+                          std::abs(e.on_test.loss), e.on_test.local_accuracy,
+                          std::abs(e.train_loss), bytes_of(e.parameters), e.flops);
     if (e.keep.empty()) continue;
     has_keep = true;
     keep += fmt::format("{},{}\n", e.round, fmt::join(e.keep, ","));
@@ -189,7 +204,7 @@ void write_csv(const method_result& result, const std::filesystem::path& folder)
   for (const capacity_result& c : result.capacities) {
     capacities +=
         fmt::format("{},{},{},{:.6f},{:.6f},{:.6f}\n", c.capacity, c.clients, c.parameters,
-                    c.on_test.accuracy, c.on_test.loss, c.on_test.local_accuracy);
+                    c.on_test.accuracy, std::abs(c.on_test.loss), c.on_test.local_accuracy);
   }
   write_file(folder / (result.method + "-clients.csv"), clients);
   write_file(folder / (result.method + "-capacities.csv"), capacities);

@@ -14,7 +14,7 @@ namespace trainer {
 
 /// The comparison, one line per method, in three parts of at most 80 columns: how well the models
 /// do and how evenly their nodes were trained, what clients were sent and computed, and how long it
-/// took.
+/// took. A method whose loss is not finite at the end is said to have diverged.
 std::string table(std::span<const method_result> results);
 /// Its second and its third part.
 std::string table_of_costs(std::span<const method_result> results);

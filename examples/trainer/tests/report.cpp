@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <fstream>
+#include <limits>
 #include <set>
 #include <string>
 #include <vector>
@@ -48,6 +50,26 @@ TEST_CASE("the table has a line a method, with a dash where no client is cut") {
         std::string::npos);
   CHECK(table.find(
             "\nfedavg               62.50   87.50        2..3      0.0           -        -\n") !=
+        std::string::npos);
+}
+
+TEST_CASE("a method whose training diverged is named, with the round") {
+  const double nan = -std::numeric_limits<double>::quiet_NaN();
+  trainer::method_result lost = example();
+  lost.method = "unidrop";
+  lost.history[0].on_test.loss = lost.history[1].on_test.loss = lost.history[1].train_loss = nan;
+  trainer::method_result back = example();
+  back.history[0].on_test.loss = nan;  // and finite again
+  const std::vector<trainer::method_result> results = {example(), lost, back};
+  const std::string table = trainer::table(results);
+  const std::string said =
+      "\nunidrop diverged: its loss is not finite after round 8. Try a smaller --lr.\n\n";
+  CHECK(table.find(said) != std::string::npos);
+  CHECK(table.find("diverged") == table.rfind("diverged"));
+
+  const temporary_folder folder;
+  trainer::write_csv(lost, folder.path());
+  CHECK(common::read_file(folder.path() / "unidrop.csv").find("16,0.625000,nan,0.875000,nan,") !=
         std::string::npos);
 }
 
