@@ -29,19 +29,6 @@ double milliseconds_a_round(const method_result& r, double seconds) {
   return r.rounds > 0 ? 1e3 * seconds / static_cast<double>(r.rounds) : 0;
 }
 
-/// Says which methods' training diverged, and since when.
-std::string divergence(std::span<const method_result> results) {
-  std::string out;
-  for (const method_result& r : results) {
-    const auto is_lost = [](const history_entry& e) { return !std::isfinite(e.on_test.loss); };
-    if (!is_lost(r.last_entry())) continue;
-    const auto found = std::find_if(r.history.begin(), r.history.end(), is_lost);
-    out += fmt::format("{} diverged: its loss is not finite after round {}. Try a smaller --lr.\n",
-                       r.method, found->round);
-  }
-  return out;
-}
-
 /// How a method's lines look: where colours repeat, dashes differ.
 std::string look_of(bool is_bound, std::size_t number) {
   constexpr int bound_dashes[] = {2, 4, 3, 5}, dashes[] = {1, 4, 2, 5};
@@ -144,6 +131,18 @@ std::string table(std::span<const method_result> results) {
   }
   return out + divergence(results) + "\n" + table_of_costs(results) + "\n" +
          table_of_times(results);
+}
+
+std::string divergence(std::span<const method_result> results) {
+  std::string out;
+  for (const method_result& r : results) {
+    const auto is_lost = [](const history_entry& e) { return !std::isfinite(e.on_test.loss); };
+    if (!is_lost(r.last_entry())) continue;
+    const auto found = std::find_if(r.history.begin(), r.history.end(), is_lost);
+    out += fmt::format("{} diverged: no finite loss after round {}. Try a lower --lr.\n", r.method,
+                       found->round);
+  }
+  return out;
 }
 
 std::string table_of_costs(std::span<const method_result> results) {

@@ -16,6 +16,8 @@ namespace trainer {
 /// do and how evenly their nodes were trained, what clients were sent and computed, and how long it
 /// took. A method whose loss is not finite at the end is said to have diverged.
 std::string table(std::span<const method_result> results);
+/// A line for each method whose training diverged, and since when; mostly none.
+std::string divergence(std::span<const method_result> results);
 /// Its second and its third part.
 std::string table_of_costs(std::span<const method_result> results);
 std::string table_of_times(std::span<const method_result> results);

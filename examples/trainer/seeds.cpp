@@ -146,7 +146,7 @@ std::string table_of_seeds(runs_of_seeds by_seed) {
         m == 0 ? "-" : percent(s.to_first, s.error_of_mean),
         parts.any_client ? fmt::format("{:.1f}", 100 * parts.summary.unseen_share) : "-");
   }
-  return out + "\n" + table_of_costs(means) + "\n" + table_of_times(means);
+  return out + divergence(means) + "\n" + table_of_costs(means) + "\n" + table_of_times(means);
 }
 
 void write_summary(runs_of_seeds by_seed, const std::filesystem::path& folder) {

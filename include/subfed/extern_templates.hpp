@@ -10,8 +10,8 @@
 /// Covers  average_cohort, selective_average, slice, scatter and scatter_add of models, for float, double, half,
 ///         bfloat16 and mixed types. Other types are compiled where they are used, as always; so is what
 ///         depends on an executor.
-/// Cost    A file that averages compiles in about half of the time; the one file takes as long as
-///         several of them.
+/// Cost    A file that averages compiles in half to two thirds of the time; the one file takes as long
+///         as three of them.
 #pragma once
 
 #include <subfed/average/cohort.hpp>

@@ -63,7 +63,7 @@ TEST_CASE("a method whose training diverged is named, with the round") {
   const std::vector<trainer::method_result> results = {example(), lost, back};
   const std::string table = trainer::table(results);
   const std::string said =
-      "\nunidrop diverged: its loss is not finite after round 8. Try a smaller --lr.\n\n";
+      "\nunidrop diverged: no finite loss after round 8. Try a lower --lr.\n\n";
   CHECK(table.find(said) != std::string::npos);
   CHECK(table.find("diverged") == table.rfind("diverged"));
 

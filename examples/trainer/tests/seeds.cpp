@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -83,6 +84,14 @@ TEST_CASE("the table of seeds has spread in parentheses, and no spread of one se
       trainer::table_of_seeds(std::vector<std::vector<trainer::method_result>>{all.front()});
   CHECK(of_one.find(
             "\nheterofl                    43.00          75.00            3.00        43.0\n") !=
+        std::string::npos);
+}
+
+TEST_CASE("a method that diverges with one seed is named") {
+  auto runs = three_seeds();
+  CHECK(trainer::table_of_seeds(runs).find("diverged") == std::string::npos);
+  runs[1][1].history.back().on_test.loss = std::numeric_limits<double>::quiet_NaN();
+  CHECK(trainer::table_of_seeds(runs).find("\nheterofl diverged: no finite loss after round 16.") !=
         std::string::npos);
 }
 
