@@ -301,12 +301,15 @@ TEST_CASE_TEMPLATE("means of rows with one pattern have the bits of the plain lo
     if (!subfed::detail::in_lanes<T>()) return;
     v::for_each_case([](v::numbers& random, std::int64_t size, std::size_t count, v::content what,
                         bool ones) {
-      constexpr std::int64_t rows = 6;
+      const std::int64_t rows = random.below(2) == 0 ? 6 : 21;
       const auto n = static_cast<std::size_t>(size);
+      const auto n_rows = static_cast<std::size_t>(rows);
       const auto blocks = (n + 15) / 16;
+      std::vector<std::uint16_t> columns;
+      std::vector<std::size_t> begins{0};
       std::vector<std::vector<subfed::detail::masked_part>> parts(blocks);
       std::vector<std::uint16_t> held(blocks, 0);
-      std::vector<double> sums(n * rows, -0.0), weights(16 * blocks, 0.0), own_weights;
+      std::vector<double> sums(n * n_rows, -0.0), weights(16 * blocks, 0.0), own_weights;
       std::vector<std::vector<T>> data(count);
       std::vector<std::int64_t> strides, end_strides;
       for (std::size_t h = 0; h < count; ++h) {
@@ -333,12 +336,19 @@ TEST_CASE_TEMPLATE("means of rows with one pattern have the bits of the plain lo
           held[i / 16] = static_cast<std::uint16_t>(held[i / 16] | bit);
           weights[i] += own_weights[h];
         }
+        columns.resize(begins.back() + static_cast<std::size_t>(next));
+        for (std::size_t i = 0; i < n; ++i) {
+          if (position[i] < 0) continue;
+          columns[begins.back() + static_cast<std::size_t>(position[i])] =
+              static_cast<std::uint16_t>(i);
+        }
+        begins.push_back(columns.size());
         const bool has_gaps = random.below(2) == 0;
         const std::int64_t stride = next + (has_gaps ? 3 : 0);
         for (std::int64_t k = 0; k < stride * (rows - 1) + next; ++k) {
           data[h].push_back(v::element<T>(random, what));
         }
-        for (std::size_t i = 0; i < n * rows; ++i) {
+        for (std::size_t i = 0; i < n * n_rows; ++i) {
           const std::int64_t at = position[i % n];
           if (at < 0) continue;
           const auto row = static_cast<std::int64_t>(i / n);
@@ -356,6 +366,7 @@ TEST_CASE_TEMPLATE("means of rows with one pattern have the bits of the plain lo
         all_parts.insert(all_parts.end(), each.begin(), each.end());
         block_parts.push_back(static_cast<std::int32_t>(each.size()));
       }
+      const std::vector<double> column_weights = weights;
       std::vector<double> reciprocals;
       for (double& weight : weights) {
         if (!(weight > 0)) weight = 1;
@@ -370,29 +381,45 @@ TEST_CASE_TEMPLATE("means of rows with one pattern have the bits of the plain lo
                        (end_strides[h] != 0 ? row_end : static_cast<std::int64_t>(data[h].size())));
       }
       std::vector<T> before;
-      for (std::size_t i = 0; i < (n + 2) * rows; ++i) {
+      for (std::size_t i = 0; i < (n + 2) * n_rows; ++i) {
         before.push_back(v::element<T>(random, v::content::any_bits));
       }
-      std::vector<T> out = before;
       const division how =
           random.below(2) == 0 ? division::by_reciprocal : division::by_instruction;
-      subfed::detail::pattern_mean(
-          subfed::detail::masked_pattern{all_parts.data(), block_parts.data(), held.data(),
-                                         weights.data(), reciprocals.data(), blocks, ones, how},
-          subfed::detail::pattern_holders<T>{count, starts.data(), strides.data(), ends.data(),
-                                             end_strides.data(), own_weights.data()},
-          subfed::detail::pattern_rows<T>{out.data(), size + 2, rows});
-      bool all = true;
-      for (std::size_t i = 0; i < (n + 2) * rows; ++i) {
-        const std::size_t row = i / (n + 2), column = i % (n + 2);
-        if (column >= n || (held[column / 16] >> (column % 16) & 1) == 0) {
-          all = all && std::memcmp(&out[i], &before[i], sizeof(T)) == 0;
-          continue;
+      const auto check_means = [&](auto&& means_of) {
+        std::vector<T> out = before;
+        std::vector<const T*> row_starts = starts, row_ends = ends;
+        means_of(subfed::detail::pattern_holders<T>{count, row_starts.data(), strides.data(),
+                                                    row_ends.data(), end_strides.data(),
+                                                    own_weights.data()},
+                 subfed::detail::pattern_rows<T>{out.data(), size + 2, rows});
+        bool all = true;
+        for (std::size_t i = 0; i < (n + 2) * n_rows; ++i) {
+          const std::size_t row = i / (n + 2), column = i % (n + 2);
+          if (column >= n || (held[column / 16] >> (column % 16) & 1) == 0) {
+            all = all && std::memcmp(&out[i], &before[i], sizeof(T)) == 0;
+            continue;
+          }
+          volatile double mean = sums[row * n + column] / weights[column];
+          all = all && v::same(out[i], traits::store(mean));
         }
-        volatile double mean = sums[row * n + column] / weights[column];
-        all = all && v::same(out[i], traits::store(mean));
+        CHECK(all);
+      };
+      check_means([&](const auto& holders, const auto& out) {
+        subfed::detail::pattern_mean(
+            subfed::detail::masked_pattern{all_parts.data(), block_parts.data(), held.data(),
+                                           weights.data(), reciprocals.data(), blocks, ones, how},
+            holders, out);
+      });
+      for (const std::int64_t tile_rows : {8, 16}) {
+        std::vector<double> tile(n * static_cast<std::size_t>(tile_rows));
+        check_means([&](const auto& holders, const auto& out) {
+          subfed::detail::columns_mean(
+              subfed::detail::column_pattern{columns.data(), begins.data(), column_weights.data(),
+                                             size, tile.data(), tile_rows, ones, how},
+              holders, out);
+        });
       }
-      CHECK(all);
     });
   });
 }
@@ -492,10 +519,10 @@ TEST_CASE_TEMPLATE("rows of windows and of random sets have the bits of the base
   net.tensor("embedding", {words, width});
   net.tensor("layer", {hidden, width});
   variant_tests::numbers random{11};
-  for (const bool all_random : {false, true}) {  // some have all, with weights of 1
+  const auto check = [&](bool all_random, std::uint64_t clients) {
     std::vector<std::vector<T>> data;
     std::vector<update<T>> updates;
-    for (std::uint64_t c = 0; c < 12; ++c) {
+    for (std::uint64_t c = 0; c < clients; ++c) {
       const draw_key key{3, 90, c, 1.0 / static_cast<double>(1 << (c % 4))};  // windows wrap
       const submodel sub =
           all_random || c % 3 == 0 ? draw(net, random_subset{}, key) : draw(net, rolling{}, key);
@@ -523,5 +550,9 @@ TEST_CASE_TEMPLATE("rows of windows and of random sets have the bits of the base
     for (const auto& each : results) {
       CHECK(std::memcmp(each.data(), results[0].data(), each.size() * sizeof(T)) == 0);
     }
+  };
+  for (const bool all_random : {false, true}) {  // some have all, with weights of 1
+    check(all_random, 12);
+    check(all_random, 170);  // more than are summed by masks
   }
 }

@@ -48,6 +48,19 @@ class pattern_row : protected mask_row<T, From> {
   void pattern_mean_of(std::span<const holder> holders, std::span<const std::int64_t> steps,
                        std::int64_t global_offset, std::int64_t stride, std::int64_t rows) {
     find_pattern(holders);
+    const masked_pattern pattern{
+        parts_.data(),         block_parts_.data(), held_.data(), weight_of_.data(),
+        reciprocal_of_.data(), held_.size(),        ones_,        how_};
+    pattern_mean(pattern, holders_of(holders, steps),
+                 pattern_rows<T>{global_ + global_offset, stride, rows});
+    std::int64_t held = 0;
+    for (const std::uint16_t mask : held_) held += std::popcount(mask);
+    report_.held += rows * held;
+  }
+
+  /// As the kernels take them.
+  pattern_holders<T> holders_of(std::span<const holder> holders,
+                                std::span<const std::int64_t> steps) {
     data_.clear();
     ends_.clear();
     end_strides_.clear();
@@ -61,16 +74,15 @@ class pattern_row : protected mask_row<T, From> {
       end_strides_.push_back(dense_size != 0 ? 0 : steps[h]);
       holder_weights_.push_back(own.weight);
     }
-    const masked_pattern pattern{
-        parts_.data(),         block_parts_.data(), held_.data(), weight_of_.data(),
-        reciprocal_of_.data(), held_.size(),        ones_,        how_};
-    pattern_mean(pattern,
-                 pattern_holders<T>{holders.size(), data_.data(), steps.data(), ends_.data(),
-                                    end_strides_.data(), holder_weights_.data()},
-                 pattern_rows<T>{global_ + global_offset, stride, rows});
-    std::int64_t held = 0;
-    for (const std::uint16_t mask : held_) held += std::popcount(mask);
-    report_.held += rows * held;
+    return {holders.size(), data_.data(),        steps.data(),
+            ends_.data(),   end_strides_.data(), holder_weights_.data()};
+  }
+
+  /// How many elements of a row a participant has.
+  std::int64_t row_size(std::size_t participant) const noexcept {
+    std::int64_t size = 0;
+    for (const subfed::run& r : inner().runs_of(participant)) size += r.length * inner().unit;
+    return size;
   }
 
  private:
@@ -78,12 +90,6 @@ class pattern_row : protected mask_row<T, From> {
     std::size_t block;
     masked_part part;
   };
-
-  std::int64_t row_size(std::size_t participant) const noexcept {
-    std::int64_t size = 0;
-    for (const subfed::run& r : inner().runs_of(participant)) size += r.length * inner().unit;
-    return size;
-  }
 
   void find_pattern(std::span<const holder> holders) {
     const auto blocks = static_cast<std::size_t>((inner().extent * inner().unit + 15) / 16);

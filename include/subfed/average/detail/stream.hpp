@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace subfed::inline v0::detail {
 
@@ -75,6 +76,22 @@ struct masked_pattern {
   std::size_t blocks;
   bool ones;  ///< all holders' weights are 1
   division how;
+};
+
+/// The same with elements in place of blocks: which columns the holders have.
+struct column_pattern {
+  const std::uint16_t* columns;  ///< the first holder's, in the order of its data; the second's; ..
+  const std::size_t* begins;     ///< each holder's first one, and the end
+  const double* weights;         ///< of each column's holders
+  std::int64_t row_size;         ///< columns
+  double* tile;                  ///< for the sums of tile_rows rows
+  std::int64_t tile_rows;        ///< a multiple of 8
+  bool ones;                     ///< all holders' weights are 1
+  division how;
+
+  std::span<const std::uint16_t> of(std::size_t holder) const noexcept {
+    return {columns + begins[holder], columns + begins[holder + 1]};
+  }
 };
 
 /// The holders of rows of a pattern, by number.

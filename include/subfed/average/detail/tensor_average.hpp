@@ -119,9 +119,16 @@ class tensor_average : tile_row<T, From> {
         }
       }
       if constexpr (has_masks) {
+        const std::int64_t first = global_offset + i * at.global_stride;
+        if (depth + 2 == layout_.levels().size() && this->columns_apply(held_by, until - i)) {
+          this->columns_mean_of({now, held_by}, {steps, held_by}, first, at.global_stride,
+                                until - i);
+          i = until;
+          continue;
+        }
         if (depth + 2 == layout_.levels().size() && this->pattern_applies(until - i)) {
-          this->pattern_mean_of({now, held_by}, {steps, held_by},
-                                global_offset + i * at.global_stride, at.global_stride, until - i);
+          this->pattern_mean_of({now, held_by}, {steps, held_by}, first, at.global_stride,
+                                until - i);
           i = until;
           continue;
         }

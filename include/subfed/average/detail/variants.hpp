@@ -18,6 +18,7 @@
 #include <subfed/detail/lanes_avx512.hpp>
 
 #include <limits>
+#include <span>
 #include <utility>
 
 #define SUBFED_TARGET SUBFED_AVX2
@@ -25,6 +26,8 @@
 namespace subfed::inline v0::detail::avx2 {
 #include <subfed/average/detail/lane_kernels.inc>
 #include <subfed/average/detail/masked_kernels.inc>
+// After them:
+#include <subfed/average/detail/column_kernels.inc>
 }  // namespace subfed::inline v0::detail::avx2
 #undef SUBFED_WORD
 #undef SUBFED_TARGET
@@ -34,6 +37,8 @@ namespace subfed::inline v0::detail::avx2 {
 namespace subfed::inline v0::detail::avx512 {
 #include <subfed/average/detail/lane_kernels.inc>
 #include <subfed/average/detail/masked_kernels.inc>
+// After them:
+#include <subfed/average/detail/column_kernels.inc>
 }  // namespace subfed::inline v0::detail::avx512
 #undef SUBFED_WORD
 #undef SUBFED_TARGET
@@ -111,6 +116,19 @@ void pattern_mean(const masked_pattern& pattern, const pattern_holders<T>& holde
   }
 }
 
+/// pattern_mean for many holders.
+///
+/// Pre  in_lanes<T>()
+template <has_lanes T>
+void columns_mean(const column_pattern& pattern, const pattern_holders<T>& holders,
+                  const pattern_rows<T>& rows) noexcept {
+  if (instructions_in_use() == instructions::avx512) {
+    avx512::columns_mean(pattern, holders, rows);
+  } else {
+    avx2::columns_mean(pattern, holders, rows);
+  }
+}
+
 /// The means of a row's elements that somebody holds; others keep their bits. Returns how many.
 ///
 /// Pre  in_lanes<T>()
@@ -154,6 +172,9 @@ std::int64_t masked_mean(const masked_row<T>&) noexcept {
 }
 template <has_lanes T>
 void pattern_mean(const masked_pattern&, const pattern_holders<T>&,
+                  const pattern_rows<T>&) noexcept {}
+template <has_lanes T>
+void columns_mean(const column_pattern&, const pattern_holders<T>&,
                   const pattern_rows<T>&) noexcept {}
 
 #endif
