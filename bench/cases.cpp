@@ -182,6 +182,13 @@ void add_peers(const case_key& key) {
 }  // namespace
 
 void register_cases() {
+  for (const int threads : {1, 2}) {
+    add("memory/reading/" + std::to_string(threads), [threads](benchmark::State& state) {
+      const reading all(threads);
+      measure(state, [&] { benchmark::DoNotOptimize(all()); });
+      state.counters["GB_s"] = static_cast<double>(reading::bytes) / state.counters["ms"] / 1e6;
+    });
+  }
   struct {
     const char* model;
     std::int64_t most_clients;  // as many as take seconds

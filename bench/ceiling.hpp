@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <numeric>
 #include <vector>
 
 #if defined(_OPENMP)
@@ -42,6 +43,32 @@ class ceiling {
   std::int64_t each_, buffer_ = 0;
   int threads_;
   std::vector<std::byte> from_, to_;
+};
+
+/// Reads 1 GiB on `threads` threads and writes nothing: what averages of many clients come down to.
+class reading {
+ public:
+  explicit reading(int threads)
+      : threads_(threads), from_(static_cast<std::size_t>(bytes / 8), std::uint64_t{1}) {}
+
+  static constexpr std::int64_t bytes = std::int64_t{1} << 30;
+
+  std::uint64_t operator()() const {
+    std::uint64_t out = 0;
+    const std::size_t each = from_.size() / static_cast<std::size_t>(threads_);
+#if defined(_OPENMP)
+#pragma omp parallel for num_threads(threads_) schedule(static, 1) reduction(+ : out)
+#endif
+    for (int t = 0; t < threads_; ++t) {
+      const auto first = from_.begin() + static_cast<std::ptrdiff_t>(each) * t;
+      out += std::accumulate(first, first + static_cast<std::ptrdiff_t>(each), std::uint64_t{0});
+    }
+    return out;
+  }
+
+ private:
+  int threads_;
+  std::vector<std::uint64_t> from_;
 };
 
 }  // namespace bench

@@ -28,6 +28,7 @@ def summary(results, compile_times):
     data = read(results)
     context = data["context"]
     out = {"machine": {}, "cases": {}, "growth": {}, "times": {}, "compile": {}}
+    speeds = {}
     for b in data["benchmarks"]:
         if b.get("run_type") == "aggregate" or b.get("error_occurred"):
             continue
@@ -35,6 +36,9 @@ def summary(results, compile_times):
         kind = name.split("/")[0]
         if kind in ("slice", "average"):
             out["cases"][name] = {key: float(f"{b[key]:.4g}") for key in ("ms", "of_ceiling", "GB_s")}
+        elif kind == "memory":
+            _, what, threads = name.split("/")
+            speeds[f"{what} GB/s, {_threads(threads)}"] = round(b["GB_s"], 1)
         elif kind == "growth":
             out["growth"][name] = {key: float(f"{b[key]:.4g}")
                                    for key in ("ms", "of_ceiling", "peak_MB")}
@@ -55,12 +59,17 @@ def summary(results, compile_times):
         "date": context["date"][:10],
     }
     for threads in (1, 2):
-        speeds = [b["GB_s"] / b["of_ceiling"] for name, b in out["cases"].items()
-                  if name.startswith("slice/PreResNet18/10/") and f"/float/{threads}/" in name]
-        if speeds:
-            out["machine"][f"memcpy GB/s, {threads} thread{'s' * (threads > 1)}"] = round(
-                statistics.median(speeds), 1)
+        ceilings = [b["GB_s"] / b["of_ceiling"] for name, b in out["cases"].items()
+                    if name.startswith("slice/PreResNet18/10/") and f"/float/{threads}/" in name]
+        if ceilings:
+            out["machine"][f"memcpy GB/s, {_threads(threads)}"] = round(
+                statistics.median(ceilings), 1)
+    out["machine"] |= speeds
     return out
+
+
+def _threads(number):
+    return f"{number} thread{'s' * (int(number) > 1)}"
 
 
 class case:
@@ -101,10 +110,15 @@ def machine(measured):
     m = measured["machine"]
     compiler = m["compiler"]  # Clang names itself, GCC does not
     compiler = f"GCC {compiler}" if compiler[:1].isdigit() else compiler
-    memcpy = ", ".join(f"{value} GB/s with {key.split(', ')[1]}" for key, value in m.items()
-                       if key.startswith("memcpy"))
+    def speeds(of):
+        return ", ".join(f"{value} GB/s with {key.split(', ')[1]}" for key, value in m.items()
+                         if key.startswith(of))
+
+    reading = speeds("reading")
+    reading = f"; reading 1 GiB alone, {reading}" if reading else ""
     return (f"{m['processor']}, {m['cores']} cores, instructions in use: {m['instructions']}; "
-            f"{compiler}, `{m['flags']}`; {m['date']}. memcpy moves, read and written, {memcpy}. Peers "
+            f"{compiler}, `{m['flags']}`; {m['date']}. memcpy moves, read and written, "
+            f"{speeds('memcpy')}{reading}. Peers "
             f"that were not there: {m['missing peers']}.\n")
 
 

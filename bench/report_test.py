@@ -113,10 +113,13 @@ class Summary(unittest.TestCase):
                     row | {"name": "slice/PreResNet18/10/rolling/float/1/subfed/manual_time"},
                     row | {"name": "growth/clients/10/rolling/one pass/manual_time", "peak_MB": 3},
                     row | {"name": "planning/draw/rolling"},
+                    row | {"name": "memory/reading/2/manual_time"},
                     row | {"name": "slice/x", "run_type": "aggregate"}]}))
             m = report.summary(results, compiled)
         self.assertEqual(list(m["cases"]), ["slice/PreResNet18/10/rolling/float/1/subfed"])
         self.assertEqual(m["machine"]["memcpy GB/s, 1 thread"], 8.0)
+        self.assertIn("8.0 GB/s with 1 thread; reading 1 GiB alone, 4.0 GB/s with 2 threads.",
+                      report.machine(m))
         self.assertEqual(m["growth"]["growth/clients/10/rolling/one pass"]["peak_MB"], 3)
         self.assertEqual(m["times"], {"planning/draw/rolling": "2 ms"})
         self.assertEqual(m["compile"], {"all": {"s": 1.5, "ratio": 2.5}})

@@ -281,6 +281,7 @@ TEST_CASE("values that fixed point cannot have never leave the client") {
                         std::numeric_limits<float>::quiet_NaN()}) {
     setting.ones[77] = x;
     const std::string found = message_of([&] { setting.upload(round, 0, secrets); });
+    CHECK(found.starts_with("subfed: secure: client 0 "));
     CHECK(found.find("in tensor 'w', at global element (77,), beyond the bound") !=
           std::string::npos);
   }

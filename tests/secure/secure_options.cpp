@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 #include <support/checks.hpp>
 
+#include <limits>
 #include <string>
 
 using subfed::secure_options;
@@ -28,6 +29,9 @@ TEST_CASE("options that are not for secure sums are refused") {
   secure_options o = good;
   o.average.sums = {};
   CHECK(refusal_of(o) == "average.sums is not set; masks cancel in fixed-point sums only");
+  o = good;
+  o.average.step = std::numeric_limits<double>::infinity();
+  CHECK(refusal_of(o) == "the step is not finite");
   o = good;
   o.average.sums->bound = -1;
   CHECK(refusal_of(o) == "subfed: fixed_point: bound is -1, expected 2^-400 to 2^400");

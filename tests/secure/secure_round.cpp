@@ -99,7 +99,11 @@ TEST_CASE("participants that do not fit together are refused by name") {
   CHECK(
       setting.refusal(all).starts_with("subfed: secure: the weight of client 9 of round 0 is -1"));
   all[2].weight = 7;
-  CHECK(setting.refusal(all).find("more than the total_weight") != std::string::npos);
+  CHECK(setting.refusal(all).starts_with(
+      "subfed: secure: the weights of the cohort add up to 11, more than the total_weight"));
+  all[2].weight = 11;
+  CHECK(
+      setting.refusal(all).starts_with("subfed: secure: the weight of client 9 of round 0 is 11"));
   all = setting.five();
   subfed::model other;
   other.group("g", 8);

@@ -70,7 +70,7 @@ average_report average_updates(const model& net, std::span<const update<U>> upda
                                const tensor_views<T>& globals, held_elements* held,
                                const average_options& options, Executor&& run_by) {
   const detail::float_mode mode;
-  detail::check_options(options);
+  detail::check_options("average", options);
   detail::check_globals("average", net, globals);
   for (const auto& u : updates) {
     detail::check_update<U>("average", net, u.sub, u.tensors, u.weight);
@@ -84,8 +84,8 @@ average_report average_updates(const model& net, std::span<const update<U>> upda
       [&](const update<U>& u, update_outcome& outcome) {
         if (!detail::admits(u.sub, u.tensors, options, outcome)) return false;
         if (!options.sums || !(outcome.weight > 0)) return true;
-        return detail::admits(u.sub, detail::find_beyond(u.sub, u.tensors, options), options,
-                              outcome);
+        return detail::admits("average", u.sub, detail::find_beyond(u.sub, u.tensors, options),
+                              options, outcome);
       });
   std::vector<detail::member<U>> members;
   members.reserve(admitted.size());

@@ -156,27 +156,29 @@ inline void check_weight(const char* verb, double weight, const std::string& cli
 }
 
 /// Finite weights whose sum is infinite would divide infinity by infinity.
-inline void check_total_weight(double total, const average_options& options) {
+inline void check_total_weight(const char* verb, double total, const average_options& options) {
   if (!is_finite_double(total)) {
-    fail("subfed: average: the weights of the cohort add up to more than a double can hold");
+    fail(std::string("subfed: ") + verb +
+         ": the weights of the cohort add up to more than a double can hold");
   }
   if (!options.sums || total <= options.sums->most()) return;
-  fail("subfed: average: the weights of the cohort add up to " + text(total) +
+  fail(std::string("subfed: ") + verb + ": the weights of the cohort add up to " + text(total) +
        ", more than the total_weight of its fixed-point sums, " + text(options.sums->total()));
 }
 
-inline void check_options(const average_options& options) {
-  if (!is_finite_double(options.step)) fail("subfed: average: the step is not finite");
+inline void check_options(const char* verb, const average_options& options) {
+  const std::string start = std::string("subfed: ") + verb + ": ";
+  if (!is_finite_double(options.step)) fail(start + "the step is not finite");
   if (options.sums) check_fixed_point(*options.sums);
   const bool weighs = options.on_late == late_update::weigh;
   if (weighs != (options.late_weight != nullptr)) {
-    fail(weighs ? "subfed: average: on_late is weigh, but no late_weight is given"
-                : "subfed: average: a late_weight is given, but on_late is not weigh");
+    fail(start + (weighs ? "on_late is weigh, but no late_weight is given"
+                         : "a late_weight is given, but on_late is not weigh"));
   }
   const bool by_round =
       options.on_late != late_update::refuse || options.on_repeated != repeated_update::refuse;
   if (by_round && !options.round) {
-    fail("subfed: average: on_late or on_repeated is set, but no round is given");
+    fail(start + "on_late or on_repeated is set, but no round is given");
   }
 }
 

@@ -71,7 +71,7 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
   /// Throws  error when an option is not finite.
   explicit selective_average(model net, const average_options& options = {})
       : model_(std::move(net)), options_(options) {
-    detail::check_options(options_);
+    detail::check_options("average", options_);
     state_.resize(model_.tensors().size());
   }
 
@@ -143,7 +143,7 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
       detail::check_format<T>(model_.tensors()[t].name, other.state_[t].format, state_[t].format,
                               options_.content);
     }
-    detail::check_total_weight(cohort_weight_ + other.cohort_weight_, options_);
+    detail::check_total_weight("average", cohort_weight_ + other.cohort_weight_, options_);
     std::vector<detail::product_range> ranges;
     for (std::size_t t = 0; t < state_.size(); ++t) {
       ranges.push_back(state_[t].range);
@@ -376,7 +376,7 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
       }
     }
     for (std::size_t i = 0; i < updates.size(); ++i) {
-      detail::admits(*updates[i].update->sub, found[i], options_, updates[i].outcome);
+      detail::admits("average", *updates[i].update->sub, found[i], options_, updates[i].outcome);
     }
   }
 

@@ -117,7 +117,7 @@ class selective_average {
     if (!outcome) return outcome;
     weight = outcome.weight;
     detail::check_device_weight(sub, weight);
-    subfed::detail::check_total_weight(cohort_weight_ + weight, options_);
+    subfed::detail::check_total_weight("average", cohort_weight_ + weight, options_);
     const tensor_views<const T> sent = detail::sent_views(model_, tensors);
     detail::check_on_device("cuda::average", "client", model_, sent, detail::current_device());
     subfed::detail::placed_tensors places;

@@ -133,7 +133,8 @@ void add_update_terms(const round_plan& plan, const upload_layout& layout, std::
   }
   if (beyond == 0) return;
   update_outcome outcome;
-  admits(held, find_beyond(held, tensors, plan.options.average), plan.options.average, outcome);
+  admits("secure", held, find_beyond(held, tensors, plan.options.average), plan.options.average,
+         outcome);
 }
 
 }  // namespace detail

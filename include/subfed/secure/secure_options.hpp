@@ -44,7 +44,7 @@ namespace detail {
 inline void check_secure_options(const secure_options& options, std::size_t participants) {
   const auto refuse = [](const std::string& what) { fail("subfed: secure: " + what); };
   const average_options& average = options.average;
-  check_options(average);
+  check_options("secure", average);
   if (!average.sums) refuse("average.sums is not set; masks cancel in fixed-point sums only");
   if (average.sums->on_out_of_bound == out_of_bound::skip_client) {
     refuse("on_out_of_bound is skip_client, which nobody can do behind masks");

@@ -58,7 +58,7 @@ class secure_round {
     plan->options = std::move(options);
     plan->participants = std::move(participants);
     for (secure_participant& p : plan->participants) {
-      p.weight = detail::weight_in_sums(p.sub, p.weight, plan->options.average);
+      p.weight = detail::weight_in_sums("secure", p.sub, p.weight, plan->options.average);
     }
     detail::plan_tensors(*plan);
     detail::plan_classes(*plan);
@@ -130,9 +130,9 @@ class secure_round {
       }
       detail::check_weight("secure", all[p].weight, detail::client_text(sub), {.client = client});
       if (!(all[p].weight > 0)) refuse("has the weight 0");
-      total += detail::weight_in_sums(sub, all[p].weight, options);
+      total += detail::weight_in_sums("secure", sub, all[p].weight, options);
     }
-    detail::check_total_weight(total, options);
+    detail::check_total_weight("secure", total, options);
   }
 
   std::shared_ptr<const detail::round_plan> plan_;

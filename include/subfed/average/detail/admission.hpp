@@ -106,7 +106,8 @@ class admission {
       own.ranges = ranges_with(u, own.outcome.weight);
       const bool is_held = own.outcome.weight > 0;
       if (checks_bound && is_held &&
-          !admits(*u.sub, find_beyond(*u.sub, *u.tensors, options_), options_, own.outcome)) {
+          !admits("average", *u.sub, find_beyond(*u.sub, *u.tensors, options_), options_,
+                  own.outcome)) {
         continue;
       }
       cohort_weight_ += own.outcome.weight;
@@ -146,7 +147,7 @@ class admission {
     }
     // One that is left out is not marked as seen: the client may send a better one.
     if (!admits(*u.sub, *u.tensors, options_, outcome)) return outcome;
-    check_total_weight(cohort_weight_ + outcome.weight, options_);
+    check_total_weight("average", cohort_weight_ + outcome.weight, options_);
     return outcome;
   }
 

@@ -83,13 +83,14 @@ void check_globals(const char* verb, const model& net, const tensor_views<T>& gl
 /// A weight as it goes into the sums: rounded where they are in fixed point.
 ///
 /// Throws  error when fixed-point sums cannot hold it.
-inline double weight_in_sums(const submodel& sub, double weight, const average_options& options) {
+inline double weight_in_sums(const char* verb, const submodel& sub, double weight,
+                             const average_options& options) {
   if (!options.sums || !(weight > 0)) return weight;
   const bool is_large = weight > options.sums->most();
   const double rounded = is_large ? 0 : fixed_weight(weight, *options.sums);
   if (rounded > 0) return rounded;
-  fail("subfed: average: the weight of " + client_text(sub) + " is " + text(weight) +
-           (is_large ? ", more than" : ", too small for") +
+  fail(std::string("subfed: ") + verb + ": the weight of " + client_text(sub) + " is " +
+           text(weight) + (is_large ? ", more than" : ", too small for") +
            " the total_weight of the fixed-point sums, " + text(options.sums->total()),
        {.client = sub.origin().client});
 }
@@ -102,7 +103,7 @@ inline update_outcome outcome_by_round(const submodel& sub, double weight,
                                        const average_options& options) {
   update_outcome out{fate::taken, sub.origin().client, sub.origin().round, weight};
   if (!options.round || out.round == *options.round) {
-    out.weight = weight_in_sums(sub, weight, options);
+    out.weight = weight_in_sums("average", sub, weight, options);
     return out;
   }
   out.fate = out.round < *options.round ? fate::late : fate::early;
@@ -116,7 +117,7 @@ inline update_outcome outcome_by_round(const submodel& sub, double weight,
            {.client = out.client});
     }
     out.fate = fate::taken;
-    out.weight = weight_in_sums(sub, rounded_product(weight, factor), options);
+    out.weight = weight_in_sums("average", sub, rounded_product(weight, factor), options);
     return out;
   }
   out.weight = 0;
@@ -276,8 +277,8 @@ values_beyond find_beyond(const submodel& sub, const tensor_views<const T>& tens
 
 /// Applies the policy for values beyond the bound. False: leave the update out; the outcome then says
 /// why. Pre: options.sums.
-inline bool admits(const submodel& sub, const values_beyond& found, const average_options& options,
-                   update_outcome& outcome) {
+inline bool admits(const char* verb, const submodel& sub, const values_beyond& found,
+                   const average_options& options, update_outcome& outcome) {
   if (found.count == 0) return true;
   const auto& info = sub.parent().tensors()[found.tensor];
   const out_of_bound policy = options.sums->on_out_of_bound;
@@ -292,8 +293,9 @@ inline bool admits(const submodel& sub, const values_beyond& found, const averag
     outcome.element = found.element;
     return false;
   }
-  fail("subfed: average: " + client_text(sub) + " has " + text(found.value) + " in tensor '" +
-           info.name + "', at global element " + index_text(found.element, info.extents) +
+  fail(std::string("subfed: ") + verb + ": " + client_text(sub) + " has " + text(found.value) +
+           " in tensor '" + info.name + "', at global element " +
+           index_text(found.element, info.extents) +
            ", beyond the bound of the fixed-point sums, " + text(options.sums->bound),
        {.client = sub.origin().client, .tensor = info.name});
 }

@@ -173,7 +173,7 @@ std::vector<admitted<Update>> admit_cohort(const std::vector<const Update*>& coh
     cohort_weight += outcome.weight;
     out.push_back({u, outcome.weight});
   }
-  check_total_weight(cohort_weight, options);
+  check_total_weight("average", cohort_weight, options);
   return out;
 }
 

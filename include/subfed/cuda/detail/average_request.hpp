@@ -27,7 +27,7 @@ namespace subfed::inline v0::cuda::detail {
 /// Throws  error for options that need the elements before the launch, and for a step where a
 ///         tensor takes none: a launch has one rule for all tensors.
 inline void check_device_options(const model& net, const average_options& options) {
-  subfed::detail::check_options(options);
+  subfed::detail::check_options("average", options);
   if (options.sums) {
     subfed::detail::fail("subfed: cuda: on a device sums are doubles, not in fixed point");
   }
