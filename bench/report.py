@@ -110,6 +110,7 @@ def machine(measured):
     m = measured["machine"]
     compiler = m["compiler"]  # Clang names itself, GCC does not
     compiler = f"GCC {compiler}" if compiler[:1].isdigit() else compiler
+
     def speeds(of):
         return ", ".join(f"{value} GB/s with {key.split(', ')[1]}" for key, value in m.items()
                          if key.startswith(of))
@@ -118,8 +119,7 @@ def machine(measured):
     reading = f"; reading 1 GiB alone, {reading}" if reading else ""
     return (f"{m['processor']}, {m['cores']} cores, instructions in use: {m['instructions']}; "
             f"{compiler}, `{m['flags']}`; {m['date']}. memcpy moves, read and written, "
-            f"{speeds('memcpy')}{reading}. Peers "
-            f"that were not there: {m['missing peers']}.\n")
+            f"{speeds('memcpy')}{reading}. Peers that were not there: {m['missing peers']}.\n")
 
 
 def whole(measured):
