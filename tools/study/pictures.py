@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass
 
 from description import Refusal
-from spread import deviation, mean
+from spread import deviation, mean, paired
 
 # The trainer's colours: examples/common/output.hpp.
 _COLOURS = {"fedrolex": "#0072B2", "heterofl": "#D55E00", "federated-dropout": "#009E73",
@@ -174,6 +174,56 @@ def _evenness(description, results):
             ", \\\n ".join(right) + "\nunset multiplot\n")
 
 
+def _somebody_holds_all(run):
+    """Whether some clients have capacity 1."""
+    mix = run.option("capacity-mix", "uniform")
+    if mix.startswith("two-class:"):
+        return float(mix.split(":")[1]) > 0
+    return mix in ("uniform", "income") or "1" in [part.split(":")[0] for part in mix.split(",")]
+
+
+def differences(description, results):
+    """Rolling minus static in each setting that has at least two pairs of seeds, once:
+    (name, whether somebody holds all, the paired differences)."""
+    out, seen = [], set()
+    for e in description.experiments:
+        for s in e.settings:
+            if not {"fedrolex", "heterofl"} <= set(s.methods):
+                continue
+            first = e.run(s, "fedrolex", s.seeds[0])
+            found = paired(results.by_seed(e, s, "fedrolex"), results.by_seed(e, s, "heterofl"))
+            if first.key in seen or found is None or found.count < 2:
+                continue
+            seen.add(first.key)
+            out.append((f"{e.name}: {s.title}", _somebody_holds_all(first), found))
+    return out
+
+
+def _differences(description, results):
+    rows = sorted(differences(description, results), key=lambda row: (row[1], row[2].mean))
+    if not rows:
+        return ""
+    # A tic's label is a format to gnuplot.
+    names = ", ".join(_quoted(f"{name}, n {found.count}".replace("%", "%%")) + f" {i}"
+                      for i, (name, _, found) in enumerate(rows))
+    script = _head(900, 110 + 19 * len(rows), "Rolling minus static, points of accuracy")
+    plots = []
+    for all_held, colour, title in ((True, _COLOURS["heterofl"], "some clients hold the whole model"),
+                                    (False, _COLOURS["fedrolex"], "none does")):
+        own = [(i, found) for i, (_, held, found) in enumerate(rows) if held == all_held]
+        if not own:
+            continue
+        script += _block(f"m{int(all_held)}", [f"{d.mean:.3f} {i} {d.low:.3f} {d.high:.3f}"
+                                               for i, d in own])
+        plots.append(f"$m{int(all_held)} using 1:2:3:4 with xerrorbars linewidth 2 pointtype 7 "
+                     f"pointsize 0.7 linecolor rgb '{colour}' title '{title}'")
+    return (script + f"unset grid\nset grid xtics linecolor rgb '#dddddd'\nset errorbars 0\n"
+            f"set ytics ({names}) noenhanced font ',11'\nset yrange [-0.7:{len(rows) - 0.3}]\n"
+            "set xrange [-25:40]\nset arrow from 0, graph 0 to 0, graph 1 nohead linecolor rgb "
+            "'#666666'\nset xlabel 'mean, and its 95 % interval as far as there is space'\n"
+            "set lmargin 42\nset key top right\nplot " + ", \\\n ".join(plots) + "\n")
+
+
 def _mean_curve(rows):
     """(round, mean accuracy in percent) at the rounds that all rows have."""
     curves = [{p.round: 100 * p.accuracy for p in r.curve} for r in rows]
@@ -248,6 +298,7 @@ def _lines(name, label):
 
 _PICTURES = {
     "order": _order,
+    "differences": _differences,
     "phases": _phases,
     "curves": _curves,
     "evenness": _evenness,

@@ -20,7 +20,8 @@ sys.path.insert(0, str(TOOL))
 
 from description import Description, Refusal  # noqa: E402
 from document import Document, number, signed  # noqa: E402
-from results import Results  # noqa: E402
+from results import Results, Row  # noqa: E402
+import pictures  # noqa: E402
 import spread  # noqa: E402
 
 SMALL = """
@@ -117,6 +118,36 @@ class Runs(unittest.TestCase):
                             ("[", "not TOML")):
             with self.assertRaisesRegex(Refusal, what):
                 Description(wrong)
+
+
+class Differences(unittest.TestCase):
+    def test_each_setting_once_where_both_schemes_have_two_seeds(self):
+        description = Description(SMALL + """
+[[experiment]]
+name = "again"
+methods = ["heterofl", "fedrolex"]
+seeds = [1, 2, 3]
+[experiment.setting.two]
+[experiment.setting.none-large]
+options = { capacity-mix = "1/2:1,1/16:1" }
+""")
+        # Percent of the first setting's, of which the second scheme lacks a seed, and of the last one's.
+        accuracy = {"first/two/fedrolex": [50, 60, 70], "first/two/heterofl": [52, 64],
+                    "again/none-large/fedrolex": [30, 40], "again/none-large/heterofl": [20, 30],
+                    "first/five/fedrolex": [90, 90], "first/five/heterofl": [80]}
+        with tempfile.TemporaryDirectory() as empty:
+            results = Results(empty)
+        for place in description.places():
+            cell, seed = place.name.rsplit("/", 1)
+            values = accuracy.get(cell, [])
+            if int(seed) <= len(values):
+                results.rows[place.run.key] = Row({"accuracy": str(values[int(seed) - 1] / 100)}, [])
+        found = [(name, held, round(d.mean, 6), d.count)
+                 for name, held, d in pictures.differences(description, results)]
+        self.assertEqual(found, [("first: two labels", True, -3, 2),
+                                 ("again: none-large", False, 10, 2)])
+        self.assertIn("'first: two labels, n 2' 1",
+                      pictures.script("differences", description, results))
 
 
 class Program(unittest.TestCase):
