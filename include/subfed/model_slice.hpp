@@ -8,6 +8,7 @@
 #include <subfed/detail/loop_nest.hpp>
 #include <subfed/detail/memory_overlap.hpp>
 #include <subfed/detail/model_checks.hpp>
+#include <subfed/detail/staged_rows.hpp>
 #include <subfed/detail/tensor_checks.hpp>
 #include <subfed/executor.hpp>
 #include <subfed/scatter.hpp>
@@ -134,13 +135,16 @@ class model_walk {
   template <class Verb, class E, class L>
   static void typed_part(const loop_nest& walk, const part& p, E* global, L* local,
                          std::int64_t local_size) {
+    const placement where = placement_of(local_size, sizeof(E));
     if constexpr (Verb::moves && std::is_same_v<std::remove_const_t<E>, std::remove_const_t<L>>) {
+      if constexpr (std::is_same_v<Verb, copy_out>) {
+        if (copy_staged_rows(walk, p.begin, p.end, global, local, where)) return;
+      }
       const auto copy = [&](const row_units& units, std::int64_t g, std::int64_t l) {
         Verb::row(units, global + g, local + l);
       };
       if (for_each_row_of_units(walk, p.begin, p.end, sizeof(E), copy)) return;
     }
-    const placement where = placement_of(local_size, sizeof(E));
     walk.for_each(p.begin, p.end, [&](std::int64_t g, std::int64_t l, std::int64_t length) {
       Verb::run(global + g, walk.global_stride(), local + l, walk.local_stride(), length, where);
     });

@@ -7,6 +7,7 @@
 #include <subfed/detail/copy_run.hpp>
 #include <subfed/detail/float_mode.hpp>
 #include <subfed/detail/loop_nest.hpp>
+#include <subfed/detail/staged_rows.hpp>
 #include <subfed/detail/tensor_checks.hpp>
 #include <subfed/selection.hpp>
 #include <subfed/tensor_view.hpp>
@@ -44,6 +45,10 @@ void slice(const Global& global, const selection& chosen, Local&& local) {
   const detail::placement where = detail::placement_of(to.size(), sizeof(written));
   const detail::float_mode mode;
   if constexpr (std::is_same_v<read, written>) {
+    if (detail::copy_staged_rows(walk, 0, walk.outer_steps(), from.data_handle(), to.data_handle(),
+                                 where)) {
+      return;
+    }
     const auto copy = [&](const detail::row_units& units, std::int64_t g, std::int64_t l) {
       units.copy_out(detail::bytes_at(from.data_handle() + g),
                      detail::bytes_at(to.data_handle() + l));

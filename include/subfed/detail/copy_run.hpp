@@ -35,6 +35,13 @@ inline placement placement_of(std::int64_t elements, std::size_t element_size) n
                                                                                 : placement::cached;
 }
 
+/// Whether there are such stores.
+#if defined(__SSE2__)
+inline constexpr bool bypasses_cache = true;
+#else
+inline constexpr bool bypasses_cache = false;
+#endif
+
 /// Makes elements whose stores bypassed the cache visible to other threads.
 inline void end_of_copies(placement where) noexcept {
 #if defined(__SSE2__)
@@ -48,7 +55,8 @@ inline void end_of_copies(placement where) noexcept {
 inline void copy_past_cache(const std::byte* from, std::byte* to, std::size_t bytes) noexcept {
 #if defined(__SSE2__)
   constexpr std::size_t line = 64;
-  const std::size_t head = (line - reinterpret_cast<std::uintptr_t>(to) % line) % line;
+  const std::size_t head =
+      (std::min)(bytes, (line - reinterpret_cast<std::uintptr_t>(to) % line) % line);
   std::memcpy(to, from, head);
   std::size_t i = head;
   for (; i + line <= bytes; i += line) {
