@@ -218,7 +218,7 @@ def _differences(description, results):
         plots.append(f"$m{int(all_held)} using 1:2:3:4 with xerrorbars linewidth 2 pointtype 7 "
                      f"pointsize 0.7 linecolor rgb '{colour}' title '{title}'")
     return (script + f"unset grid\nset grid xtics linecolor rgb '#dddddd'\nset errorbars 0\n"
-            f"set ytics ({names}) noenhanced font ',11'\nset yrange [-0.7:{len(rows) - 0.3}]\n"
+            f"set ytics ({names}) noenhanced font ',11'\nset yrange [-0.7:{len(rows) + 1.8}]\n"
             "set xrange [-25:40]\nset arrow from 0, graph 0 to 0, graph 1 nohead linecolor rgb "
             "'#666666'\nset xlabel 'mean, and its 95 % interval as far as there is space'\n"
             "set lmargin 42\nset key top right\nplot " + ", \\\n ".join(plots) + "\n")
