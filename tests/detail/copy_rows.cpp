@@ -9,6 +9,7 @@
 #include <subfed/schemes/random_subset.hpp>
 #include <subfed/slice.hpp>
 #include <support/instructions.hpp>
+#include <support/views.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -21,11 +22,8 @@ namespace {
 
 namespace copy_rows_tests {
 
-std::uint64_t state = 5;
-std::uint64_t below(std::uint64_t n) {
-  state = state * 6364136223846793005u + 1442695040888963407u;
-  return (state >> 33) % n;
-}
+support::seeded numbers(5);
+std::uint64_t below(std::uint64_t n) { return numbers.next() % n; }
 
 /// Units of a row at random, one in `sparsity`.
 std::vector<run> random_runs(std::int64_t units, std::int64_t unit, std::uint64_t sparsity) {

@@ -9,6 +9,7 @@
 #include <subfed/schemes/rolling.hpp>
 #include <subfed/slice.hpp>
 #include <support/instructions.hpp>
+#include <support/views.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -28,11 +29,8 @@ namespace {
 
 namespace staged_rows_tests {
 
-std::uint64_t state = 9;
-std::uint64_t below(std::uint64_t n) {
-  state = state * 6364136223846793005u + 1442695040888963407u;
-  return (state >> 33) % n;
-}
+support::seeded numbers(9);
+std::uint64_t below(std::uint64_t n) { return numbers.next() % n; }
 
 /// Elements of N bytes.
 template <std::size_t N>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// Slices of short rows, which follow each other in the result: past the cache, as long runs are.
+/// Slices of rows of short runs, which follow each other in the result: past the cache, as long runs are.
 #pragma once
 
 #include <subfed/detail/copy_rows.hpp>
