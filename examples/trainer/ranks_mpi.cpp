@@ -39,7 +39,8 @@ bool is_the_one_to_speak(const world& w) {
 }
 
 /// A rank that has ended leaves the others waiting for it in MPI, where no signal ends the wait. mpirun
-/// asks them to stop and kills them a second later.
+/// asks them to stop, and kills the rest a second later or as soon as one of them has ended: the
+/// others wait for the one that speaks.
 void watch(world& w) {
   while (!w.ends && !asked_to_stop()) std::this_thread::sleep_for(std::chrono::milliseconds(20));
   if (w.ends) return;
@@ -48,6 +49,8 @@ void watch(world& w) {
     const std::string text = "subfed_trainer: Asked to stop, or another rank has ended. " +
                              text_of(w.now, w.folder) + "\n";
     static_cast<void>(!write(STDERR_FILENO, text.data(), text.size()));
+  } else {
+    std::this_thread::sleep_for(std::chrono::milliseconds(900));
   }
   end_by_signal();
 }
