@@ -42,6 +42,8 @@ struct one_move {
 /// elements. Rows of the global tensor are contiguous, and those of the local one.
 class row_units {
  public:
+  /// Does not apply.
+  row_units() = default;
   /// rows: how many will be copied. element_size: in bytes.
   row_units(std::span<const run> runs, std::int64_t extent, std::int64_t rows,
             std::size_t element_size) {

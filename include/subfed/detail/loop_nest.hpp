@@ -126,22 +126,8 @@ class loop_nest {
       if (is_there) f(global_start_, local_start_, std::int64_t{1});
       return;
     }
-    const std::int64_t from = first_index_at(begin);
-    const std::int64_t to = first_index_at(end);
-    const std::span<const run> runs = runs_of(dimensions_[0]);
-    auto at = runs.begin();
-    if (ascends_) {
-      at = std::partition_point(at, runs.end(),
-                                [&](const run& r) { return r.first + r.length <= from; });
-    }
-    for (; at != runs.end(); ++at) {
-      if (ascends_ && at->first >= to) return;
-      const std::int64_t first = (std::max)(at->first, from);
-      const std::int64_t last = (std::min)(at->first + at->length, to);
-      if (first >= last) continue;
-      const run part{at->position + (first - at->first), first, last - first};
-      descend(0, part, global_start_, local_start_, f);
-    }
+    for_each_part_between(begin, end,
+                          [&](const run& r) { descend(0, r, global_start_, local_start_, f); });
   }
 
   /// Whether there is a loop around the innermost one, whose runs are the same for each of its steps.
@@ -159,8 +145,36 @@ class loop_nest {
     for_each_step(begin, end,
                   [&](const run& r) { descend_to_rows(0, r, global_start_, local_start_, f); });
   }
+  /// The same for the rows between two global offsets, as for_each_between().
+  ///
+  /// Pre  has_rows(), and as there
+  template <class F>
+  void for_each_row_between(std::int64_t begin, std::int64_t end, F&& f) const {
+    if (begin >= end) return;
+    for_each_part_between(
+        begin, end, [&](const run& r) { descend_to_rows(0, r, global_start_, local_start_, f); });
+  }
 
  private:
+  /// Calls f(part of a run of the outermost loop) for all that lies between two global offsets.
+  template <class F>
+  void for_each_part_between(std::int64_t begin, std::int64_t end, F&& f) const {
+    const std::int64_t from = first_index_at(begin);
+    const std::int64_t to = first_index_at(end);
+    const std::span<const run> runs = runs_of(dimensions_[0]);
+    auto at = runs.begin();
+    if (ascends_) {
+      at = std::partition_point(at, runs.end(),
+                                [&](const run& r) { return r.first + r.length <= from; });
+    }
+    for (; at != runs.end(); ++at) {
+      if (ascends_ && at->first >= to) return;
+      const std::int64_t first = (std::max)(at->first, from);
+      const std::int64_t last = (std::min)(at->first + at->length, to);
+      if (first < last) f(run{at->position + (first - at->first), first, last - first});
+    }
+  }
+
   /// Calls f(part of a run) for the steps begin .. end-1 of the outermost loop.
   template <class F>
   void for_each_step(std::int64_t begin, std::int64_t end, F&& f) const {

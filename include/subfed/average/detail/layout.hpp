@@ -118,14 +118,16 @@ class average_layout {
     }
     if (!contiguous_ || std::is_same_v<T, any_element>) return;
     const bool has_short = has_short_runs();
+    const bool has_data = std::none_of(participants_.begin(), participants_.end(),
+                                       [](const auto& p) { return p.data == nullptr; });
     if constexpr (has_lanes<T> && sizeof(T) <= 4) {
       if (in_lanes<T>()) {
-        has_short_parts_ = is_short_row() && (has_short || has_short_segments());
-        if (has_short_parts_ || has_short) find_dense_sizes();
+        has_short_parts_ = has_data && is_short_row() && (has_short || has_short_segments());
+        if (has_data && (has_short_parts_ || has_short)) find_dense_sizes();
         if (has_short && find_masks()) return;
       }
     }
-    if (has_short) find_node_holders();
+    if (has_data && has_short) find_node_holders();
   }
 
   average_layout(const average_layout&) = delete;
@@ -237,15 +239,12 @@ class average_layout {
     return true;
   }
 
-  /// Whether runs are short on average, and everybody's data is available.
+  /// Whether runs are short on average.
   bool has_short_runs() const {
     const average_level& inner = levels().back();
     const std::size_t count = participants_.size();
     std::size_t runs = 0;
-    for (std::size_t p = 0; p < count; ++p) {
-      if (participants_[p].data == nullptr) return false;
-      runs += inner.runs_of(p).size();
-    }
+    for (std::size_t p = 0; p < count; ++p) runs += inner.runs_of(p).size();
     constexpr std::int64_t shortest = 32;  // elements per run; with longer ones segments pay off
     return runs > 2 * count &&
            static_cast<std::int64_t>(runs) * shortest > inner.extent * inner.unit;
@@ -255,9 +254,6 @@ class average_layout {
   bool has_short_segments() const {
     constexpr std::int64_t shortest = 32;  // elements
     const average_level& inner = levels().back();
-    for (const auto& p : participants_) {
-      if (p.data == nullptr) return false;
-    }
     std::vector<std::int64_t> borders{0, inner.extent};
     for (const run& r : std::span(inner.runs, inner.begins[shapes_])) {
       borders.push_back(r.first);

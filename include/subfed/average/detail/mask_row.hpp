@@ -6,6 +6,7 @@
 #include <subfed/average/detail/segment_row.hpp>
 #include <subfed/average/detail/variants.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -31,7 +32,10 @@ class mask_row : protected segment_row<T, From> {
   using base::makes_terms;
   using base::report_;
   using base::skips_elements;
+  using base::start_tile;
+  using base::sums_;
   using base::terms_;
+  using base::tile;
   using typename base::holder;
 
   mask_row(T* global, const average_layout<From>& layout, const average_terms& terms)
@@ -43,19 +47,22 @@ class mask_row : protected segment_row<T, From> {
   bool masks_apply(std::int64_t begin, std::int64_t end) const noexcept {
     const std::int64_t unit = inner().unit;
     return lanes_ && !layout_.masks().empty() && !checked_ && !skips_elements() && !makes_terms() &&
-           !terms_.has_sums() && begin * unit % 16 == 0 &&
-           (end == inner().extent || end * unit % 16 == 0);
+           begin * unit % 16 == 0 && (end == inner().extent || end * unit % 16 == 0);
   }
 
   /// Nodes begin .. end-1 of a row.
   ///
   /// Pre  masks_apply(begin, end)
   void masked_row_mean(std::span<const holder> holders, std::int64_t global_offset,
-                       std::int64_t begin, std::int64_t end) {
+                       std::int64_t sum_offset, std::int64_t begin, std::int64_t end) {
     const std::int64_t unit = inner().unit;
     const std::int64_t first = begin * unit;
     if (holders_are_new_) find_masks(holders, first);
     holders_are_new_ = false;
+    if (terms_.has_sums()) {
+      divide_row(global_offset + first, sum_offset + first, end * unit - first);
+      return;
+    }
     for (std::size_t h = 0; h < holders.size(); ++h) {
       const auto& [data, size, dense_size] = data_[h];
       masked_[h].data = data + holders[h].offset;
@@ -80,9 +87,30 @@ class mask_row : protected segment_row<T, From> {
       const element_masks& own = layout_.masks()[inner().shape_of[h.participant]];
       const bool has_all = own.size == inner().extent * inner().unit;
       full_ += has_all ? 1u : 0u;
-      data_.push_back({p.data, own.size, layout_.dense_size(h.participant)});
+      const bool has_data = !terms_.has_sums();
+      data_.push_back({p.data, own.size, has_data ? layout_.dense_size(h.participant) : 0});
       masked_.push_back({p.data, own.masks.data() + first / 16, own.starts.data() + first / 16,
                          own.size, p.weight, has_all});
+    }
+  }
+
+  /// Elements of a row from the sums that are there, with the masks that have been found.
+  void divide_row(std::int64_t global_offset, std::int64_t sum_offset, std::int64_t length) {
+    const auto divide = [&](const double* sums, std::int64_t at, std::int64_t here) {
+      report_.held += divide_masked(masked_row<T>{masked_.data(), masked_.size(), full_, ones_,
+                                                  nullptr, global_ + global_offset + at, here},
+                                    sums);
+    };
+    if (terms_.sums != nullptr) return divide(terms_.sums + sum_offset, 0, length);
+    const auto go_to = [&](std::int64_t at) {
+      for (auto& own : masked_) own.masks += at / 16;
+    };
+    for (std::int64_t at = 0; at < length; at += tile) {
+      const std::int64_t here = (std::min)(tile, length - at);
+      start_tile(sum_offset + at, here);
+      go_to(at);
+      divide(sums_.data(), at, here);
+      go_to(-at);
     }
   }
 

@@ -189,7 +189,7 @@ class tensor_average : tile_row<T, From> {
     }
     if constexpr (has_masks) {
       if (this->masks_apply(begin, end) && !this->is_sparse(holders)) {
-        this->masked_row_mean(holders, global_offset, begin, end);
+        this->masked_row_mean(holders, global_offset, sum_offset, begin, end);
         return;
       }
     }

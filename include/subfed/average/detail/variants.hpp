@@ -138,6 +138,15 @@ std::int64_t masked_mean(const masked_row<T>& row) noexcept {
                                                        : avx2::masked_mean(row);
 }
 
+/// The same of a row whose sums are known: holders need no data. out[i] = sums[i] / the holders' weight.
+///
+/// Pre  in_lanes<T>()
+template <has_lanes T>
+std::int64_t divide_masked(const masked_row<T>& row, const double* sums) noexcept {
+  return instructions_in_use() == instructions::avx512 ? avx512::divide_masked(row, sums)
+                                                       : avx2::divide_masked(row, sums);
+}
+
 /// sums[i] += (or -=) the term of from[i], as far as whole vectors go. Returns for how many.
 ///
 /// Pre  in_lanes<T>()
@@ -168,6 +177,10 @@ std::int64_t divide_weighted(const double*, const double*, T*, std::int64_t) noe
 }
 template <has_lanes T>
 std::int64_t masked_mean(const masked_row<T>&) noexcept {
+  return 0;
+}
+template <has_lanes T>
+std::int64_t divide_masked(const masked_row<T>&, const double*) noexcept {
   return 0;
 }
 template <has_lanes T>
