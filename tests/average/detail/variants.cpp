@@ -278,6 +278,33 @@ TEST_CASE_TEMPLATE("means of masked rows have the bits of the plain loop", T, fl
       CHECK(all);
       CHECK(held == expected_held);
       CHECK(std::memcmp(&out[n], &before[n], sizeof(T)) == 0);
+
+      // From the sums, without data.
+      const std::vector<T> averaged = out;
+      out = before;
+      std::vector<subfed::detail::masked_holder<T>> without_data = rows;
+      for (auto& own : without_data) own.data = nullptr;
+      CHECK(subfed::detail::divide_masked(
+                subfed::detail::masked_row<T>{without_data.data(), rows.size(), full, ones, nullptr,
+                                              out.data(), size},
+                sums.data()) == expected_held);
+      all = true;
+      for (std::size_t i = 0; i <= n; ++i) all = all && v::same(out[i], averaged[i]);
+      CHECK(all);
+
+      // One holder's elements as a dense row.
+      all = true;
+      for (std::size_t h = 0; h < count; ++h) {
+        std::vector<float> dense(16 * blocks, 77.0f);
+        subfed::detail::spread_masked(rows[h], size, dense.data());
+        std::size_t next = 0;
+        for (std::size_t i = 0; i < n; ++i) {
+          const bool has = (masks[h][i / 16] >> (i % 16) & 1) != 0;
+          all = all && v::same(dense[i], has ? static_cast<float>(traits::load(data[h][next++]))
+                                             : -0.0f);
+        }
+      }
+      CHECK(all);
     };
     v::for_each_case(one_case);
     v::numbers random{8};

@@ -250,6 +250,9 @@ values_beyond find_beyond(const submodel& sub, const tensor_views<const T>& tens
     if (info.is_local() || info.role == role::counter) continue;
     with_type(tensors[t], [&]<class E>(const tensor_view<const E>& tensor) {
       if constexpr (averageable<E>) {
+        if (tensor.is_row_major() && !any_beyond(tensor.data_handle(), 1, tensor.size(), rule)) {
+          return;  // the usual case, in one loop
+        }
         const loop_nest walk(sub[tensor_id(t)], info.extents, tensor);
         walk.for_each([&](std::int64_t g, std::int64_t l, std::int64_t length) {
           const E* const first = tensor.data_handle() + l;

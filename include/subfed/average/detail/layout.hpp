@@ -3,6 +3,7 @@
 #pragma once
 
 #include <subfed/average/detail/any_element.hpp>
+#include <subfed/average/detail/element_masks.hpp>
 #include <subfed/average/detail/variants.hpp>
 #include <subfed/detail/outer_first.hpp>
 #include <subfed/selection.hpp>
@@ -10,7 +11,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -68,13 +68,6 @@ struct node_holders {
   std::vector<std::int32_t> positions;  ///< [p * extent + node]: its position in p's data
 
   bool empty() const noexcept { return masks.empty(); }
-};
-
-/// Which elements of an innermost loop a shape has, as bits, for vector loops over random sets.
-struct element_masks {
-  std::vector<std::uint16_t> masks;  ///< for every 16 elements
-  std::vector<std::int32_t> starts;  ///< how many of its elements come before them
-  std::int64_t size = 0;             ///< its elements
 };
 
 /// The loops over one tensor, outermost first: its dimensions ordered by stride, and merged where
@@ -269,29 +262,14 @@ class average_layout {
     return level_count_ > 1 && levels().back().extent * levels().back().unit <= longest;
   }
 
-  /// False where a shape's nodes are not in ascending order, or there are too many of them.
+  /// False where a shape has none.
   bool find_masks() {
     const average_level& inner = levels().back();
-    if (inner.extent > (std::int64_t{1} << 30) / inner.unit) return false;
-    const auto blocks = static_cast<std::size_t>((inner.extent * inner.unit + 15) / 16);
     for (std::size_t shape = 0; shape < shapes_; ++shape) {
-      const std::span<const run> runs = inner.runs_of_shape(shape);
-      element_masks& own = masks_.emplace_back();
-      own.masks.assign(blocks, 0);
-      for (const run& r : runs) {
-        if (r.position * inner.unit != own.size) {
-          masks_.clear();
-          return false;
-        }
-        own.size += r.length * inner.unit;
-        set_bits(own.masks, r.first * inner.unit, (r.first + r.length) * inner.unit);
-      }
-      std::int32_t before = 0;
-      own.starts.reserve(blocks);
-      for (const std::uint16_t mask : own.masks) {
-        own.starts.push_back(before);
-        before += std::popcount(mask);
-      }
+      masks_.push_back(masks_of(inner.runs_of_shape(shape), inner.extent, inner.unit));
+      if (!masks_.back().empty()) continue;
+      masks_.clear();
+      return false;
     }
     return true;
   }
@@ -309,17 +287,6 @@ class average_layout {
       size *= held * at.unit;
     }
     return size;
-  }
-
-  static void set_bits(std::vector<std::uint16_t>& masks, std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end;) {
-      const std::int64_t until = (std::min)(end, (i / 16 + 1) * 16);
-      const unsigned below = (1u << (until - (i / 16) * 16)) - 1;
-      const unsigned from = (1u << (i % 16)) - 1;
-      std::uint16_t& mask = masks[static_cast<std::size_t>(i / 16)];
-      mask = static_cast<std::uint16_t>(mask | (below & ~from));
-      i = until;
-    }
   }
 
   /// Where units are not single elements.

@@ -2,6 +2,7 @@
 /// Rows of random sets in vectors: each holder's elements are spread over a vector by a mask.
 #pragma once
 
+#include <subfed/average/detail/fixed_terms.hpp>
 #include <subfed/average/detail/layout.hpp>
 #include <subfed/average/detail/segment_row.hpp>
 #include <subfed/average/detail/variants.hpp>
@@ -23,6 +24,8 @@ class mask_row : protected segment_row<T, From> {
   using base = segment_row<T, From>;
   ~mask_row() = default;
   using base::checked_;
+  using base::finish_tile;
+  using base::fixed_;
   using base::global_;
   using base::holders_are_new_;
   using base::how_;
@@ -31,6 +34,7 @@ class mask_row : protected segment_row<T, From> {
   using base::layout_;
   using base::makes_terms;
   using base::report_;
+  using base::rules_;
   using base::skips_elements;
   using base::start_tile;
   using base::sums_;
@@ -46,7 +50,7 @@ class mask_row : protected segment_row<T, From> {
   /// For the nodes begin .. end-1 of a row. Parts of a row must not share a block of 16 elements.
   bool masks_apply(std::int64_t begin, std::int64_t end) const noexcept {
     const std::int64_t unit = inner().unit;
-    return lanes_ && !layout_.masks().empty() && !checked_ && !skips_elements() && !makes_terms() &&
+    return lanes_ && !layout_.masks().empty() && !checked_ && !skips_elements() &&
            begin * unit % 16 == 0 && (end == inner().extent || end * unit % 16 == 0);
   }
 
@@ -67,6 +71,10 @@ class mask_row : protected segment_row<T, From> {
       const auto& [data, size, dense_size] = data_[h];
       masked_[h].data = data + holders[h].offset;
       masked_[h].limit = dense_size != 0 ? dense_size - holders[h].offset : size;
+    }
+    if (makes_terms()) {
+      terms_mean(holders, global_offset + first, end * unit - first);
+      return;
     }
     const bool looked_up = holders.size() < reciprocals_.size() && how_ == division::by_reciprocal;
     report_.held += masked_mean(masked_row<T>{masked_.data(), masked_.size(), full_, ones_,
@@ -96,22 +104,51 @@ class mask_row : protected segment_row<T, From> {
 
   /// Elements of a row from the sums that are there, with the masks that have been found.
   void divide_row(std::int64_t global_offset, std::int64_t sum_offset, std::int64_t length) {
-    const auto divide = [&](const double* sums, std::int64_t at, std::int64_t here) {
-      report_.held += divide_masked(masked_row<T>{masked_.data(), masked_.size(), full_, ones_,
-                                                  nullptr, global_ + global_offset + at, here},
-                                    sums);
-    };
-    if (terms_.sums != nullptr) return divide(terms_.sums + sum_offset, 0, length);
-    const auto go_to = [&](std::int64_t at) {
-      for (auto& own : masked_) own.masks += at / 16;
+    if (terms_.sums != nullptr) {
+      divide(terms_.sums + sum_offset, global_offset, length);
+      return;
+    }
+    for_each_tile(length, [&](std::int64_t at, std::int64_t here) {
+      start_tile(sum_offset + at, here);
+      divide(sums_.data(), global_offset + at, here);
+    });
+  }
+
+  /// The same from sums in fixed point that are made here.
+  void terms_mean(std::span<const holder> holders, std::int64_t global_offset,
+                  std::int64_t length) {
+    dense_row_.resize(static_cast<std::size_t>(tile));
+    for_each_tile(length, [&](std::int64_t at, std::int64_t here) {
+      start_tile(0, here);
+      for (std::size_t h = 0; h < holders.size(); ++h) {
+        spread_masked(masked_[h], here, dense_row_.data());
+        add_terms(dense_row_.data(), 1, rules_[holders[h].participant], fixed_.data(), 1, here);
+      }
+      finish_tile(here);
+      divide(sums_.data(), global_offset + at, here);
+    });
+  }
+
+  /// Calls f(first element, how many) for parts of a row, of which the masks are meanwhile.
+  template <class F>
+  void for_each_tile(std::int64_t length, F&& f) {
+    const auto go_on = [&](std::int64_t elements) {
+      for (auto& own : masked_) {
+        own.masks += elements / 16;
+        own.starts += elements / 16;
+      }
     };
     for (std::int64_t at = 0; at < length; at += tile) {
-      const std::int64_t here = (std::min)(tile, length - at);
-      start_tile(sum_offset + at, here);
-      go_to(at);
-      divide(sums_.data(), at, here);
-      go_to(-at);
+      go_on(at);
+      f(at, (std::min)(tile, length - at));
+      go_on(-at);
     }
+  }
+
+  void divide(const double* sums, std::int64_t global_offset, std::int64_t length) {
+    report_.held += divide_masked(masked_row<T>{masked_.data(), masked_.size(), full_, ones_,
+                                                nullptr, global_ + global_offset, length},
+                                  sums);
   }
 
   /// Of a holder, beside its masks.
@@ -128,6 +165,7 @@ class mask_row : protected segment_row<T, From> {
   std::vector<masked_holder<T>> masked_;
   std::vector<holder_data> data_;
   std::size_t full_ = 0;  // holders of all elements of a row
+  std::vector<float> dense_row_;
 };
 
 }  // namespace subfed::inline v0::detail

@@ -5,6 +5,7 @@
 
 #include <subfed/average/detail/any_element.hpp>
 #include <subfed/average/detail/counter_merge.hpp>
+#include <subfed/average/detail/dense_row.hpp>
 #include <subfed/average/detail/fixed_terms.hpp>
 #include <subfed/average/detail/holder_list.hpp>
 #include <subfed/average/detail/integer_merge.hpp>
@@ -12,7 +13,6 @@
 #include <subfed/average/detail/weight_scale.hpp>
 #include <subfed/average/detail/wide_number.hpp>
 #include <subfed/detail/arithmetic.hpp>
-#include <subfed/detail/copy_rows.hpp>
 #include <subfed/detail/element_format.hpp>
 #include <subfed/detail/loop_nest.hpp>
 #include <subfed/detail/memory_size.hpp>
@@ -234,11 +234,11 @@ struct tensor_sums {
   void add_in_tiles(std::span<const addend<U>> updates, std::span<const std::int64_t> extents,
                     bool is_new, sum_memory<Number>& all, Number nothing, MakePut&& make_put) {
     std::vector<loop_nest> walks;
-    std::vector<row_units> units;
+    std::vector<row_spread> spreads;
     for (const addend<U>& a : updates) {
       with_type(*a.tensor, [&]<class E>(const tensor_view<const E>& tensor) {
         const loop_nest& walk = walks.emplace_back(a.held, extents, tensor);
-        units.push_back(units_to_spread(walk, a.skips, sizeof(E)));
+        spreads.push_back(a.skips || !weights.empty() ? row_spread() : row_spread::of<E>(walk));
       });
     }
     bool any = false;
@@ -252,13 +252,16 @@ struct tensor_sums {
         with_type(*a.tensor, [&]<class E>(const tensor_view<const E>& tensor) {
           if constexpr (averageable<E>) {
             const E* const data = tensor.data_handle();
-            if (units[number].apply()) {
-              // Whole rows, with -0 where nothing is held, are added faster than short runs.
-              std::vector<E> row(at(walk.row_extent()), scalar_traits<E>::store(-0.0));
+            if (spreads[number].applies()) {
+              dense_row<E> dense(spreads[number]);
+              const E* const data_end = tensor.is_row_major() ? data + tensor.size() : nullptr;
               walk.for_each_row_between(begin, end, [&](std::int64_t g, std::int64_t l) {
                 any = true;
-                units[number].copy_in(bytes_at(data + l), bytes_at(row.data()));
-                put(row.data(), 1, into + (g - begin), 1, walk.row_extent());
+                const E* const row_end = data + l + walk.elements_a_row();
+                dense(data + l, data_end != nullptr ? data_end : row_end,
+                      [&](const auto* row, std::int64_t length) {
+                        put(row, 1, into + (g - begin), 1, length);
+                      });
               });
               return;
             }
@@ -314,20 +317,6 @@ struct tensor_sums {
       copy_past_cache(own.data(), end - begin, all.data() + begin);
       if (any) std::fill(own.begin(), own.end(), nothing);
     }
-  }
-
-  /// How the elements of a row are spread over a dense one; applies where that pays.
-  row_units units_to_spread(const loop_nest& walk, bool skips, std::size_t element_size) const {
-    constexpr std::int64_t sparsest = 64;  // elements of the dense row per run
-    if (skips || !weights.empty() || !walk.has_rows() || walk.global_stride() != 1 ||
-        walk.local_stride() != 1) {
-      return {};
-    }
-    const std::span<const run> runs = walk.row_runs();
-    if (walk.row_extent() > sparsest * static_cast<std::int64_t>(runs.size())) return {};
-    const std::int64_t rows =
-        walk.outer_steps() * walk.elements_a_step() / walk.elements_a_row();
-    return {runs, walk.row_extent(), rows, element_size};
   }
 
   /// The factor for values.

@@ -138,7 +138,19 @@ std::int64_t masked_mean(const masked_row<T>& row) noexcept {
                                                        : avx2::masked_mean(row);
 }
 
-/// The same of a row whose sums are known: holders need no data. out[i] = sums[i] / the holders' weight.
+/// to[i] = one holder's element i of a row as a float, or -0.
+///
+/// Pre  in_lanes<T>(); to has room for a multiple of 16
+template <has_lanes T>
+void spread_masked(const masked_holder<T>& own, std::int64_t length, float* to) noexcept {
+  if (instructions_in_use() == instructions::avx512) {
+    avx512::spread_masked(own, length, to);
+  } else {
+    avx2::spread_masked(own, length, to);
+  }
+}
+
+/// masked_mean of a row whose sums are known: holders need no data. out[i] = sums[i] / the holders' weight.
 ///
 /// Pre  in_lanes<T>()
 template <has_lanes T>
@@ -179,6 +191,8 @@ template <has_lanes T>
 std::int64_t masked_mean(const masked_row<T>&) noexcept {
   return 0;
 }
+template <has_lanes T>
+void spread_masked(const masked_holder<T>&, std::int64_t, float*) noexcept {}
 template <has_lanes T>
 std::int64_t divide_masked(const masked_row<T>&, const double*) noexcept {
   return 0;
