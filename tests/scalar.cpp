@@ -133,6 +133,11 @@ TEST_CASE_TEMPLATE("every pattern is read as its definition says and written bac
   bool written = true;
   bool finite = true;
   bool kept_nan = true;
+#if defined(__riscv)  // has a single NaN
+  constexpr bool keeps_sign_of_nan = false;
+#else
+  constexpr bool keeps_sign_of_nan = true;
+#endif
   for (unsigned bits = 0; bits <= 0xFFFF; ++bits) {
     const T x = from_bits<T>(bits);
     const double expected = meaning(x.bits, mantissa_bits<T>);
@@ -142,7 +147,7 @@ TEST_CASE_TEMPLATE("every pattern is read as its definition says and written bac
       const T back = scalar_traits<T>::store(found);
       kept_nan = kept_nan && std::isnan(found) &&
                  std::isnan(meaning(back.bits, mantissa_bits<T>)) &&
-                 (back.bits & 0x8000) == (x.bits & 0x8000);
+                 (!keeps_sign_of_nan || (back.bits & 0x8000) == (x.bits & 0x8000));
       continue;
     }
     read = read && same_double(found, expected) &&

@@ -637,7 +637,8 @@ TEST_CASE_TEMPLATE("random channels of convolutions, few and many clients, equal
             data.back().push_back(x);
             const auto at = static_cast<std::size_t>(
                 (sub[out_channels][p] * 60 + sub[in_channels][q]) * area + k);
-            sums[at] += weight * subfed::scalar_traits<T>::load(x);
+            volatile double product = weight * subfed::scalar_traits<T>::load(x);  // never fused
+            sums[at] += product;
             weights[at] += weight;
           }
         }

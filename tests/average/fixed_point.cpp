@@ -3,16 +3,21 @@
 
 #include <subfed/average/cohort.hpp>
 #include <subfed/average/selective.hpp>
+#include <subfed/draw.hpp>
 #include <subfed/executor.hpp>
+#include <subfed/schemes/random_subset.hpp>
 #include <support/average_properties.hpp>
 #include <support/executors.hpp>
+#include <support/instructions.hpp>
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <limits>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -477,4 +482,89 @@ TEST_CASE("late updates count with their weight rounded") {
   const auto outcome = mean.add(submodel(net, {}, {.round = 3, .client = 1}),
                                 {tensor_view<const double>(&x, {1})}, 1);
   CHECK(outcome.weight == std::nearbyint(std::ldexp(1.0 / 3, 51)) * 0x1p-51);
+}
+
+TEST_CASE_TEMPLATE(
+    "random sets, of rows longer than a tile: every form has the bits of the plain loop", T, float,
+    double, half, bfloat16) {
+  using traits = subfed::scalar_traits<T>;
+  subfed::model net;
+  const auto rows = net.group("rows", 40);
+  const auto columns = net.group("columns", 1300);
+  net.tensor("matrix", {rows, columns});
+  net.tensor("embedding", {9, columns});
+  for (const bool ones : {true, false}) {
+    CAPTURE(ones);
+    seeded random(21);
+    // Whole numbers and weights of a few bits: no sum is rounded.
+    std::vector<double> sums[2], weights[2];
+    std::vector<std::vector<T>> data;
+    std::vector<subfed::update<T>> updates;
+    for (std::size_t t = 0; t < 2; ++t) {
+      sums[t].assign(t == 0 ? 40 * 1300 : 9 * 1300, -0.0);
+      weights[t].assign(sums[t].size(), 0.0);
+    }
+    data.reserve(14);
+    for (std::uint64_t c = 0; c < 7; ++c) {
+      const submodel sub = subfed::draw(
+          net, subfed::random_subset{},
+          {.seed = 3, .client = c, .capacity = c == 6 ? 1.0 : 1.0 / static_cast<double>(1 + c)});
+      const double weight = ones ? 1 : 0.25 * static_cast<double>(1 + c);
+      std::vector<tensor_view<const T>> views;
+      for (std::size_t t = 0; t < 2; ++t) {
+        const auto shape = sub.extents(subfed::tensor_id(t));
+        auto& own = data.emplace_back();
+        for (std::int64_t i = 0; i < shape[0]; ++i) {
+          for (std::int64_t j = 0; j < shape[1]; ++j) {
+            const double x =
+                random.one_in(5) ? -0.0 : static_cast<double>(random.between(-9, 9)) / 4;
+            own.push_back(traits::store(x));
+            const std::int64_t row = t == 0 ? sub[rows][i] : i;
+            const auto at = static_cast<std::size_t>(row * 1300 + sub[columns][j]);
+            sums[t][at] += weight * x;
+            weights[t][at] += weight;
+          }
+        }
+        views.emplace_back(own.data(), std::span<const std::int64_t>(shape));
+      }
+      updates.push_back({sub, tensor_views<const T>(views), weight});
+    }
+    const T old = traits::store(-7);
+    const auto check = [&](bool fixed, auto&& average) {
+      std::vector<T> globals[2] = {std::vector<T>(sums[0].size(), old),
+                                   std::vector<T>(sums[1].size(), old)};
+      average(tensor_views<T>{tensor_view<T>(globals[0].data(), {40, 1300}),
+                              tensor_view<T>(globals[1].data(), {9, 1300})});
+      std::int64_t wrong = 0;
+      for (std::size_t t = 0; t < 2; ++t) {
+        for (std::size_t i = 0; i < sums[t].size(); ++i) {
+          const double sum = fixed ? sums[t][i] + 0.0 : sums[t][i];  // integers have no -0
+          const T expected = weights[t][i] > 0 ? traits::store(sum / weights[t][i]) : old;
+          wrong += std::memcmp(&globals[t][i], &expected, sizeof(T)) == 0 ? 0 : 1;
+        }
+      }
+      CHECK(wrong == 0);
+    };
+    support::with_all_instructions([&] {
+      for (const bool fixed : {false, true}) {
+        CAPTURE(fixed);
+        average_options options;
+        if (fixed) options.sums = fixed_point{.bound = 4, .clients = 7, .total_weight = 8};
+        check(fixed, [&](const tensor_views<T>& globals) {
+          subfed::average_cohort<T>(net, updates, globals, options);
+        });
+        for (const std::size_t by : {1u, 3u, 7u}) {
+          CAPTURE(by);
+          check(fixed, [&](const tensor_views<T>& globals) {
+            selective_average<T> mean(net, options);
+            const std::span<const subfed::update<T>> all(updates);
+            for (std::size_t from = 0; from < all.size(); from += by) {
+              mean.add(all.subspan(from, (std::min)(by, all.size() - from)));
+            }
+            mean.finish(globals);
+          });
+        }
+      }
+    });
+  }
 }

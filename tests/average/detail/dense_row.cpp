@@ -23,14 +23,16 @@ using subfed::detail::loop_nest;
 using subfed::detail::row_spread;
 
 /// A matrix of which all rows are selected, and runs of each row.
-subfed::selection of_rows(std::int64_t rows, std::int64_t extent, const std::vector<subfed::run>& runs) {
+subfed::selection of_rows(std::int64_t rows, std::int64_t extent,
+                          const std::vector<subfed::run>& runs) {
   std::int64_t selected = 0;
   for (const subfed::run& r : runs) selected += r.length;
   return subfed::selection({{rows, rows, {{0, 0, rows}}}, {extent, selected, runs}});
 }
 
 /// Random runs, in ascending order.
-std::vector<subfed::run> random_runs(support::seeded& random, std::int64_t extent, std::int64_t longest) {
+std::vector<subfed::run> random_runs(support::seeded& random, std::int64_t extent,
+                                     std::int64_t longest) {
   std::vector<subfed::run> out;
   std::int64_t position = 0;
   for (std::int64_t at = random.between(0, 3); at < extent;) {
@@ -83,7 +85,8 @@ TEST_CASE_TEMPLATE("a dense row has each element where it belongs, and -0 elsewh
       if (!by.applies()) continue;
       ++applied;
       d::dense_row<T> dense(by);
-      const bool whole = random.one_in(2);  // what may be read ends with the tensor, or with the row
+      const bool whole =
+          random.one_in(2);  // what may be read ends with the tensor, or with the row
       walk.for_each_row_between(0, rows * extent, [&](std::int64_t g, std::int64_t l) {
         const T* const from = data.data() + l;
         dense(from, whole ? data.data() + data.size() : from + width,

@@ -300,8 +300,8 @@ TEST_CASE_TEMPLATE("means of masked rows have the bits of the plain loop", T, fl
         std::size_t next = 0;
         for (std::size_t i = 0; i < n; ++i) {
           const bool has = (masks[h][i / 16] >> (i % 16) & 1) != 0;
-          all = all && v::same(dense[i], has ? static_cast<float>(traits::load(data[h][next++]))
-                                             : -0.0f);
+          all = all &&
+                v::same(dense[i], has ? static_cast<float>(traits::load(data[h][next++])) : -0.0f);
         }
       }
       CHECK(all);

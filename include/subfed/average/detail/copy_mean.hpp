@@ -14,9 +14,16 @@
 
 namespace subfed::inline v0::detail {
 
+/// Whether conversions and sums keep the sign and the digits of a NaN. RISC-V has a single NaN.
+#if defined(__riscv)
+inline constexpr bool keeps_nans = false;
+#else
+inline constexpr bool keeps_nans = true;
+#endif
+
 /// Whether a mean over one holder is a copy.
 template <class T>
-inline constexpr bool copies_as_mean = has_lanes<T> && sizeof(T) <= 4;
+inline constexpr bool copies_as_mean = keeps_nans&& has_lanes<T> && sizeof(T) <= 4;
 
 /// Four elements of 16 bits, or two of 32, each with the bits of its mean.
 template <class T>
@@ -48,7 +55,7 @@ template <class T, class Word>
 template <class T>
 [[SUBFED_ALWAYS_INLINE]] inline void copy_mean(const T* from, T* out,
                                                std::int64_t length) noexcept {
-  static_assert(copies_as_mean<T>);
+  static_assert(has_lanes<T> && sizeof(T) <= 4);
   constexpr std::int64_t word = 8, line = 64;  // bytes
   const void* const first = from;
   void* const target = out;

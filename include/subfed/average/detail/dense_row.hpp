@@ -39,8 +39,7 @@ class row_spread {
     }
     constexpr bool is_wide = sizeof(E) >= 4;  // converting narrow gaps one by one costs what is won
     if (is_wide && out.masks_.empty()) {
-      const std::int64_t rows =
-          walk.outer_steps() * walk.elements_a_step() / walk.elements_a_row();
+      const std::int64_t rows = walk.outer_steps() * walk.elements_a_step() / walk.elements_a_row();
       out.units_ = row_units(runs, extent, rows, sizeof(E));
     }
     return out;
@@ -79,8 +78,8 @@ class dense_row {
   void operator()(const E* from, const E* end, F&& f) {
     if constexpr (row_spread::in_vectors<E>) {
       if (!by_.masks_.empty()) {
-        const masked_holder<E> own{from, by_.masks_.masks.data(), by_.masks_.starts.data(),
-                                   end - from, 1, false};
+        const masked_holder<E> own{
+            from, by_.masks_.masks.data(), by_.masks_.starts.data(), end - from, 1, false};
         spread_masked(own, by_.extent_, floats_.data());
         f(static_cast<const float*>(floats_.data()), by_.extent_);
         return;
