@@ -529,33 +529,39 @@ TEST_CASE_TEMPLATE(
       }
       updates.push_back({sub, tensor_views<const T>(views), weight});
     }
-    const T old = traits::store(-7);
-    const auto check = [&](bool fixed, auto&& average) {
-      std::vector<T> globals[2] = {std::vector<T>(sums[0].size(), old),
-                                   std::vector<T>(sums[1].size(), old)};
-      average(tensor_views<T>{tensor_view<T>(globals[0].data(), {40, 1300}),
-                              tensor_view<T>(globals[1].data(), {9, 1300})});
+    const auto check = [&]<class Global>(Global, bool fixed, auto&& average) {
+      using to = subfed::scalar_traits<Global>;
+      const Global old = to::store(-7);
+      std::vector<Global> globals[2] = {std::vector<Global>(sums[0].size(), old),
+                                        std::vector<Global>(sums[1].size(), old)};
+      average(tensor_views<Global>{tensor_view<Global>(globals[0].data(), {40, 1300}),
+                                   tensor_view<Global>(globals[1].data(), {9, 1300})});
       std::int64_t wrong = 0;
       for (std::size_t t = 0; t < 2; ++t) {
         for (std::size_t i = 0; i < sums[t].size(); ++i) {
           const double sum = fixed ? sums[t][i] + 0.0 : sums[t][i];  // integers have no -0
-          const T expected = weights[t][i] > 0 ? traits::store(sum / weights[t][i]) : old;
-          wrong += std::memcmp(&globals[t][i], &expected, sizeof(T)) == 0 ? 0 : 1;
+          const Global expected = weights[t][i] > 0 ? to::store(sum / weights[t][i]) : old;
+          wrong += std::memcmp(&globals[t][i], &expected, sizeof(Global)) == 0 ? 0 : 1;
         }
       }
       CHECK(wrong == 0);
     };
+    using other = std::conditional_t<std::is_same_v<T, float>, double, float>;
     support::with_all_instructions([&] {
       for (const bool fixed : {false, true}) {
         CAPTURE(fixed);
         average_options options;
         if (fixed) options.sums = fixed_point{.bound = 4, .clients = 7, .total_weight = 8};
-        check(fixed, [&](const tensor_views<T>& globals) {
+        check(T{}, fixed, [&](const tensor_views<T>& globals) {
           subfed::average_cohort<T>(net, updates, globals, options);
+        });
+        check(other{}, fixed, [&](const tensor_views<other>& globals) {
+          subfed::average_cohort<other, T>(net, std::span<const subfed::update<T>>(updates),
+                                           globals, options);
         });
         for (const std::size_t by : {1u, 3u, 7u}) {
           CAPTURE(by);
-          check(fixed, [&](const tensor_views<T>& globals) {
+          check(T{}, fixed, [&](const tensor_views<T>& globals) {
             selective_average<T> mean(net, options);
             const std::span<const subfed::update<T>> all(updates);
             for (std::size_t from = 0; from < all.size(); from += by) {

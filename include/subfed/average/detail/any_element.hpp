@@ -45,7 +45,26 @@ struct element_loops {
   double (*load)(const std::byte* from);
   std::int64_t (*add_terms)(const std::byte* from, std::int64_t stride, const term_rule& rule,
                             std::int64_t* sums, std::int64_t length);
+  /// spread_masked; null where there are no vector loops. own: without data.
+  void (*spread)(const std::byte* from, const masked_holder<float>& own, std::int64_t length,
+                 float* to);
 };
+
+using spread_loop = decltype(element_loops::spread);
+template <class E>
+constexpr spread_loop spread_of() noexcept {
+  if constexpr (has_lanes<E> && sizeof(E) <= 4) {
+    return
+        [](const std::byte* from, const masked_holder<float>& own, std::int64_t length, float* to) {
+          const void* const elements = from;
+          spread_masked(masked_holder<E>{static_cast<const E*>(elements), own.masks, own.starts,
+                                         own.limit, own.weight, own.has_all},
+                        length, to);
+        };
+  } else {
+    return nullptr;
+  }
+}
 
 template <class E>
 const E* elements_at(const std::byte* from) noexcept {
@@ -65,7 +84,8 @@ inline constexpr element_loops loops_of = {
     [](const std::byte* from, std::int64_t stride, const term_rule& rule, std::int64_t* sums,
        std::int64_t length) {
       return detail::add_terms(elements_at<E>(from), stride, rule, sums, 1, length);
-    }};
+    },
+    spread_of<E>()};
 
 /// Stands for an element type that may differ from client to client.
 struct any_element {};
@@ -117,6 +137,14 @@ inline void accumulate(any_pointer from, std::int64_t stride, double weight, dou
 inline std::int64_t add_terms(any_pointer from, std::int64_t stride, const term_rule& rule,
                               std::int64_t* sums, std::int64_t, std::int64_t length) noexcept {
   return from.loops->add_terms(from.at, stride, rule, sums, length);
+}
+/// Whether elements can be spread over a dense row in vectors.
+inline bool can_spread(any_pointer from) noexcept {
+  return from.loops->spread != nullptr && instructions_in_use() != instructions::baseline;
+}
+inline void spread(any_pointer from, const masked_holder<float>& own, std::int64_t length,
+                   float* to) noexcept {
+  from.loops->spread(from.at, own, length, to);
 }
 template <std::int64_t U>
 void accumulate_units(any_pointer from, double weight, double* sums, std::int64_t units) noexcept {

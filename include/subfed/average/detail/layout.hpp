@@ -109,10 +109,17 @@ class average_layout {
     for (std::size_t p = 0; p < participants_.size(); ++p) {
       contiguous_ = contiguous_ && (participants_[p].data == nullptr || inner.strides[p] == 1);
     }
-    if (!contiguous_ || std::is_same_v<T, any_element>) return;
+    if (!contiguous_) return;
     const bool has_short = has_short_runs();
     const bool has_data = std::none_of(participants_.begin(), participants_.end(),
                                        [](const auto& p) { return p.data == nullptr; });
+    if constexpr (std::is_same_v<T, any_element>) {
+      const bool in_vectors = has_short && has_data &&
+                              std::all_of(participants_.begin(), participants_.end(),
+                                          [](const auto& p) { return can_spread(p.data); });
+      if (in_vectors && find_masks()) find_dense_sizes();
+      return;
+    }
     if constexpr (has_lanes<T> && sizeof(T) <= 4) {
       if (in_lanes<T>()) {
         has_short_parts_ = has_data && is_short_row() && (has_short || has_short_segments());

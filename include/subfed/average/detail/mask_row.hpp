@@ -2,7 +2,9 @@
 /// Rows of random sets in vectors: each holder's elements are spread over a vector by a mask.
 #pragma once
 
+#include <subfed/average/detail/any_element.hpp>
 #include <subfed/average/detail/fixed_terms.hpp>
+#include <subfed/average/detail/kernels.hpp>
 #include <subfed/average/detail/layout.hpp>
 #include <subfed/average/detail/segment_row.hpp>
 #include <subfed/average/detail/variants.hpp>
@@ -30,6 +32,7 @@ class mask_row : protected segment_row<T, From> {
   using base::holders_are_new_;
   using base::how_;
   using base::inner;
+  using base::is_mixed;
   using base::lanes_;
   using base::layout_;
   using base::makes_terms;
@@ -50,7 +53,7 @@ class mask_row : protected segment_row<T, From> {
   /// For the nodes begin .. end-1 of a row. Parts of a row must not share a block of 16 elements.
   bool masks_apply(std::int64_t begin, std::int64_t end) const noexcept {
     const std::int64_t unit = inner().unit;
-    return lanes_ && !layout_.masks().empty() && !checked_ && !skips_elements() &&
+    return (lanes_ || is_mixed) && !layout_.masks().empty() && !checked_ && !skips_elements() &&
            begin * unit % 16 == 0 && (end == inner().extent || end * unit % 16 == 0);
   }
 
@@ -69,17 +72,19 @@ class mask_row : protected segment_row<T, From> {
     }
     for (std::size_t h = 0; h < holders.size(); ++h) {
       const auto& [data, size, dense_size] = data_[h];
-      masked_[h].data = data + holders[h].offset;
+      if constexpr (!is_mixed) masked_[h].data = data + holders[h].offset;
       masked_[h].limit = dense_size != 0 ? dense_size - holders[h].offset : size;
     }
-    if (makes_terms()) {
-      terms_mean(holders, global_offset + first, end * unit - first);
+    if (is_mixed || makes_terms()) {
+      spread_mean(holders, global_offset + first, end * unit - first);
       return;
     }
     const bool looked_up = holders.size() < reciprocals_.size() && how_ == division::by_reciprocal;
-    report_.held += masked_mean(masked_row<T>{masked_.data(), masked_.size(), full_, ones_,
-                                              looked_up ? reciprocals_.data() : nullptr,
-                                              global_ + global_offset + first, end * unit - first});
+    if constexpr (!is_mixed) {
+      report_.held += masked_mean(masked_row<T>{
+          masked_.data(), masked_.size(), full_, ones_, looked_up ? reciprocals_.data() : nullptr,
+          global_ + global_offset + first, end * unit - first});
+    }
   }
 
   bool ones_ = true;  // all weights are 1
@@ -97,7 +102,7 @@ class mask_row : protected segment_row<T, From> {
       full_ += has_all ? 1u : 0u;
       const bool has_data = !terms_.has_sums();
       data_.push_back({p.data, own.size, has_data ? layout_.dense_size(h.participant) : 0});
-      masked_.push_back({p.data, own.masks.data() + first / 16, own.starts.data() + first / 16,
+      masked_.push_back({nullptr, own.masks.data() + first / 16, own.starts.data() + first / 16,
                          own.size, p.weight, has_all});
     }
   }
@@ -114,15 +119,27 @@ class mask_row : protected segment_row<T, From> {
     });
   }
 
-  /// The same from sums in fixed point that are made here.
-  void terms_mean(std::span<const holder> holders, std::int64_t global_offset,
-                  std::int64_t length) {
+  /// The same from sums of each holder's elements as floats, in fixed point or in double.
+  void spread_mean(std::span<const holder> holders, std::int64_t global_offset,
+                   std::int64_t length) {
     dense_row_.resize(static_cast<std::size_t>(tile));
     for_each_tile(length, [&](std::int64_t at, std::int64_t here) {
       start_tile(0, here);
       for (std::size_t h = 0; h < holders.size(); ++h) {
-        spread_masked(masked_[h], here, dense_row_.data());
-        add_terms(dense_row_.data(), 1, rules_[holders[h].participant], fixed_.data(), 1, here);
+        const auto& own = masked_[h];
+        if constexpr (is_mixed) {
+          spread(data_[h].all + holders[h].offset,
+                 {nullptr, own.masks, own.starts, own.limit, own.weight, own.has_all}, here,
+                 dense_row_.data());
+        } else {
+          spread_masked(own, here, dense_row_.data());
+        }
+        const float* const row = dense_row_.data();
+        if (makes_terms()) {
+          add_terms(row, 1, rules_[holders[h].participant], fixed_.data(), 1, here);
+        } else {
+          accumulate(row, 1, own.weight, sums_.data(), 1, here);
+        }
       }
       finish_tile(here);
       divide(sums_.data(), global_offset + at, here);
@@ -153,7 +170,7 @@ class mask_row : protected segment_row<T, From> {
 
   /// Of a holder, beside its masks.
   struct holder_data {
-    const T* all;
+    element_pointer_t<From> all;
     std::int64_t size;        // in a row
     std::int64_t dense_size;  // of all rows; 0: there are gaps between them
   };

@@ -187,9 +187,10 @@ class tensor_average : tile_row<T, From> {
         return;
       }
     }
-    if constexpr (has_masks) {
+    if constexpr (has_masks || (is_mixed && has_lanes<T>)) {
       if (this->masks_apply(begin, end) && !this->is_sparse(holders)) {
         this->masked_row_mean(holders, global_offset, sum_offset, begin, end);
+        mend(begin * inner().unit, end * inner().unit);
         return;
       }
     }
