@@ -23,7 +23,7 @@ inline constexpr bool keeps_nans = true;
 
 /// Whether a mean over one holder is a copy.
 template <class T>
-inline constexpr bool copies_as_mean = keeps_nans&& has_lanes<T> && sizeof(T) <= 4;
+inline constexpr bool copies_as_mean = has_lanes<T> && sizeof(T) <= 4 && keeps_nans;
 
 /// Four elements of 16 bits, or two of 32, each with the bits of its mean.
 template <class T>

@@ -124,7 +124,7 @@ class average_layout {
       if (in_lanes<T>()) {
         has_short_parts_ = has_data && is_short_row() && (has_short || has_short_segments());
         if (has_data && (has_short_parts_ || has_short)) find_dense_sizes();
-        if (has_short && find_masks()) return;
+        if (has_short && (has_data || masks_are_small()) && find_masks()) return;
       }
     }
     if (has_data && has_short) find_node_holders();
@@ -267,6 +267,14 @@ class average_layout {
   bool is_short_row() const noexcept {
     constexpr std::int64_t longest = 2048;  // elements
     return level_count_ > 1 && levels().back().extent * levels().back().unit <= longest;
+  }
+
+  /// Whether masks take no more memory than a streaming average may spare when it finishes, whose holders
+  /// may be many.
+  bool masks_are_small() const noexcept {
+    constexpr std::int64_t most = std::int64_t{4} << 20;  // bytes
+    const std::int64_t blocks = levels().back().extent / 16 * levels().back().unit + 1;
+    return blocks <= most / 6 / static_cast<std::int64_t>(shapes_);
   }
 
   /// False where a shape has none.
