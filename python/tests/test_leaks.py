@@ -135,12 +135,16 @@ def leaves_nothing(call, times):
     for _ in range(500):
         call()
     references = counts()
-    blocks, bytes_before = sys.getallocatedblocks(), heap()
-    for _ in range(times):
-        call()
-    assert counts() == references
-    assert heap() - bytes_before < times * 8  # the least that could be kept of each call
-    assert sys.getallocatedblocks() - blocks < times / 2  # caches of the interpreter come and go
+    for attempt in range(3):  # a leak is there each time; caches of the interpreter fill once
+        blocks, bytes_before = sys.getallocatedblocks(), heap()
+        for _ in range(times):
+            call()
+        assert counts() == references
+        more_bytes, more_blocks = heap() - bytes_before, sys.getallocatedblocks() - blocks
+        if more_bytes < times * 8 and more_blocks < times / 2:
+            return
+    assert more_bytes < times * 8  # the least that could be kept of each call
+    assert more_blocks < times / 2
 
 
 @pytest.mark.parametrize("name", CALLED)
