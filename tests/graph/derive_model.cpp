@@ -318,3 +318,36 @@ TEST_CASE("derive_model: layers that begin with the same zeros are not tied") {
 }
 
 }  // namespace
+
+TEST_CASE("derive_model: an operator that lacks any of its inputs keeps what it reads whole") {
+  for (const auto& each : subfed::detail::operator_rules) {
+    const std::string op(each.op);
+    CAPTURE(op);
+    for (const std::vector<std::int64_t>& shape :
+         {std::vector<std::int64_t>{4}, {4, 4}, {4, 4, 4}, {4, 4, 4, 4}}) {
+      for (std::size_t count = 1; count <= 5; ++count) {
+        for (std::size_t missing = 0; missing < count; ++missing) {
+          network_graph g;
+          std::vector<std::size_t> inputs{g.input("x", shape)};
+          for (std::size_t i = 1; i < count; ++i) {
+            inputs.push_back(g.parameter("w" + std::to_string(i), shape));
+          }
+          inputs[missing] = network_graph::no_value;
+          g.outputs = {g.apply(op, inputs, {{"axis", {1}}, {"kernel_shape", {1, 1}}})};
+          derive_model(g);  // sanitizers see what is read
+        }
+      }
+    }
+  }
+  const auto joined_with_nothing = [](const std::string& op) {
+    network_graph g;
+    const auto x = g.input("x", {4, 4, 4});
+    g.outputs = {g.apply(op, {linear(g, x, "fc", 4, 4), network_graph::no_value}, {{"axis", {1}}})};
+    return told(derive_model(g));
+  };
+  CHECK(has(joined_with_nothing("Concat"), "it lacks an input"));
+  CHECK(has(joined_with_nothing("MatMul"), "it has not two inputs"));
+  CHECK(has(joined_with_nothing("Gemm"), "it has not two inputs"));
+  CHECK(has(joined_with_nothing("Gather"), "it has not two inputs"));
+  CHECK(has(joined_with_nothing("Conv"), "it has no weight"));
+}

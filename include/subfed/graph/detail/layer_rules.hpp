@@ -16,7 +16,7 @@
 namespace subfed::inline v0::detail {
 
 inline void matmul_rule(graph_walk& w, const graph_node& n) {
-  if (n.inputs.size() < 2) return w.opaque(n, "it has not two inputs");
+  if (!w.has(n, 1)) return w.opaque(n, "it has not two inputs");
   traced_value a = w.in(n, 0), b = w.in(n, 1);
   if (a.rank() == 0 || b.rank() == 0) return w.opaque(n, "an input has no axis");
   const bool row = a.rank() == 1, column = b.rank() == 1;
@@ -41,7 +41,7 @@ inline void matmul_rule(graph_walk& w, const graph_node& n) {
 }
 
 inline void gemm_rule(graph_walk& w, const graph_node& n) {
-  if (n.inputs.size() < 2) return w.opaque(n, "it has not two inputs");
+  if (!w.has(n, 1)) return w.opaque(n, "it has not two inputs");
   traced_value& a = w.in(n, 0);
   traced_value& b = w.in(n, 1);
   if (a.rank() != 2 || b.rank() != 2) return w.opaque(n, "its inputs are not matrices");
@@ -156,7 +156,7 @@ inline bool join_channels(graph_walk& w, const graph_node& n, convolved_channels
 }
 
 inline void convolution_rule(graph_walk& w, const graph_node& n) {
-  if (n.inputs.size() < 2) return w.opaque(n, "it has no weight");
+  if (!w.has(n, 1)) return w.opaque(n, "it has no weight");
   traced_value& x = w.in(n, 0);
   traced_value& weight = w.in(n, 1);
   const std::size_t rank = x.rank();

@@ -156,6 +156,7 @@ inline void concat_rule(graph_walk& w, const graph_node& n) {
   const std::size_t at = graph_walk::axis_of(n.integer("axis", 1), out.size());
   if (at == out.size()) return w.opaque(n, "it has no such axis");
   for (std::size_t i = 1; i < n.inputs.size(); ++i) {
+    if (!w.has(n, i)) return w.opaque(n, "it lacks an input");
     const traced_value& x = w.in(n, i);
     if (x.rank() != out.size()) return w.opaque(n, "the shapes do not fit");
     for (std::size_t r = 0; r < out.size(); ++r) {
@@ -262,7 +263,7 @@ inline void slice_rule(graph_walk& w, const graph_node& n) {
 
 /// An embedding, or elements at fixed places.
 inline void gather_rule(graph_walk& w, const graph_node& n) {
-  if (n.inputs.size() < 2) return w.opaque(n, "it has not two inputs");
+  if (!w.has(n, 1)) return w.opaque(n, "it has not two inputs");
   const std::vector<value_axis> axes = w.in(n, 0).axes;
   const traced_value& indices = w.in(n, 1);
   const std::size_t at = graph_walk::axis_of(n.integer("axis", 0), axes.size());
