@@ -574,3 +574,56 @@ TEST_CASE_TEMPLATE(
     });
   }
 }
+
+TEST_CASE_TEMPLATE("many clients of random sets, with a weight for each element: the plain loop", T,
+                   float, double, half) {
+  using traits = subfed::scalar_traits<T>;
+  subfed::model net;
+  const auto columns = net.group("columns", 75);
+  net.tensor("matrix", {6, columns});
+  std::vector<double> sums(6 * 75, -0.0), weights(6 * 75, 0.0);
+  std::vector<std::vector<T>> data;
+  std::vector<subfed::update<T>> updates;
+  seeded random(5);
+  for (std::uint64_t c = 0; c < 90; ++c) {
+    const submodel sub =
+        subfed::draw(net, subfed::random_subset{},
+                     {.seed = 4, .client = c, .capacity = c % 3 == 0 ? 0.25 : 0.5});
+    const double weight = 0.25 * static_cast<double>(1 + c % 5);
+    const auto shape = sub.extents(subfed::tensor_id(0));
+    auto& own = data.emplace_back();
+    for (std::int64_t i = 0; i < 6; ++i) {
+      for (std::int64_t j = 0; j < shape[1]; ++j) {
+        const double x = static_cast<double>(random.between(-9, 9)) / 4;
+        own.push_back(traits::store(x));
+        const auto at = static_cast<std::size_t>(i * 75 + sub[columns][j]);
+        sums[at] += weight * x;
+        weights[at] += weight;
+      }
+    }
+    updates.push_back(
+        {sub, {tensor_view<const T>(own.data(), std::span<const std::int64_t>(shape))}, weight});
+  }
+  support::with_all_instructions([&] {
+    for (const bool fixed : {false, true}) {
+      average_options options;
+      if (fixed) options.sums = fixed_point{.bound = 4, .clients = 90, .total_weight = 90};
+      for (const std::size_t by : {1u, 9u}) {
+        CAPTURE(fixed);
+        CAPTURE(by);
+        std::vector<T> global(6 * 75, traits::store(-7));
+        selective_average<T> mean(net, options);
+        const std::span<const subfed::update<T>> all(updates);
+        for (std::size_t from = 0; from < all.size(); from += by) mean.add(all.subspan(from, by));
+        REQUIRE(mean.has_dense_weights());
+        mean.finish({tensor_view<T>(global.data(), {6, 75})});
+        bool same = true;
+        for (std::size_t i = 0; i < sums.size(); ++i) {
+          same = same && weights[i] > 0 &&
+                 traits::load(global[i]) == traits::load(traits::store(sums[i] / weights[i]));
+        }
+        CHECK(same);
+      }
+    }
+  });
+}

@@ -4,6 +4,7 @@
 
 #include <subfed/config.hpp>
 #include <subfed/detail/compress_row.hpp>
+#include <subfed/detail/element_masks.hpp>
 #include <subfed/detail/loop_nest.hpp>
 #include <subfed/index_set.hpp>
 
@@ -119,12 +120,7 @@ class row_units {
 
   void set_masks(std::span<const run> runs) {
     masks_.assign(static_cast<std::size_t>((size_ + 15) / 16), 0);
-    for (const run& r : runs) {
-      for (std::int64_t i = r.first; i < r.first + r.length; ++i) {
-        std::uint16_t& mask = masks_[static_cast<std::size_t>(i / 16)];
-        mask = static_cast<std::uint16_t>(mask | 1u << (i % 16));
-      }
-    }
+    for (const run& r : runs) set_bits(masks_, r.first, r.first + r.length);
   }
 
   /// Calls f(what moves a unit).

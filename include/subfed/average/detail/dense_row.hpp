@@ -3,10 +3,10 @@
 /// run after run.
 #pragma once
 
-#include <subfed/average/detail/element_masks.hpp>
 #include <subfed/average/detail/stream.hpp>
 #include <subfed/average/detail/variants.hpp>
 #include <subfed/detail/copy_rows.hpp>
+#include <subfed/detail/element_masks.hpp>
 #include <subfed/detail/loop_nest.hpp>
 #include <subfed/index_set.hpp>
 #include <subfed/scalar.hpp>

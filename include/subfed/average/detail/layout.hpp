@@ -3,8 +3,8 @@
 #pragma once
 
 #include <subfed/average/detail/any_element.hpp>
-#include <subfed/average/detail/element_masks.hpp>
 #include <subfed/average/detail/variants.hpp>
+#include <subfed/detail/element_masks.hpp>
 #include <subfed/detail/outer_first.hpp>
 #include <subfed/selection.hpp>
 #include <subfed/tensor_view.hpp>

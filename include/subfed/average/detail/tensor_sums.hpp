@@ -16,6 +16,7 @@
 #include <subfed/detail/element_format.hpp>
 #include <subfed/detail/loop_nest.hpp>
 #include <subfed/detail/memory_size.hpp>
+#include <subfed/index_set.hpp>
 #include <subfed/model.hpp>
 #include <subfed/scalar.hpp>
 #include <subfed/selection.hpp>
@@ -238,7 +239,7 @@ struct tensor_sums {
     for (const addend<U>& a : updates) {
       with_type(*a.tensor, [&]<class E>(const tensor_view<const E>& tensor) {
         const loop_nest& walk = walks.emplace_back(a.held, extents, tensor);
-        spreads.push_back(a.skips || !weights.empty() ? row_spread() : row_spread::of<E>(walk));
+        spreads.push_back(a.skips ? row_spread() : row_spread::of<E>(walk));
       });
     }
     bool any = false;
@@ -262,6 +263,11 @@ struct tensor_sums {
                       [&](const auto* row, std::int64_t length) {
                         put(row, 1, into + (g - begin), 1, length);
                       });
+                if (weights.empty()) return;
+                for (const run& r : walk.row_runs()) {
+                  double* const own = weights.data() + (g + r.first);
+                  for (std::int64_t i = 0; i < r.length; ++i) own[i] += a.weight;
+                }
               });
               return;
             }
