@@ -11,19 +11,26 @@ Marks of the template, each between two @:
   capacity E/S/M/C   the mean of the model of the capacity C
   diff E/S/M~N       M minus N in the setting S, with its standard error
   across E/S~T/M     the setting S minus the setting T for the method M
-  paper E/S/M~N      what the papers have for M minus N
+  between A~B        A minus B by seed, each a series E/S/M, or E/S/M/C for the model of the
+                     capacity C; the two may be of different experiments
+  pairs A~B, C~D     a table of such differences
+  paper E/S/M        what the papers have for M
+  paper E/S/M~N      and for M minus N
   row E/S/M/N        the accuracy of the run of seed N
   command E/S/M/N    how to repeat it
   independent        the three schemes beside what independent.py has given
-  progress, hours, runs, minute, missing, evenness, locals E
+  repeated           how far runs that were made twice, by two versions of the trainer, differ
+  locals E           a table as of `table`, of local accuracy
+  progress, hours, runs, minute, missing, evenness
 """
 import csv
 import re
+from fractions import Fraction
 from pathlib import Path
 
 from description import Refusal
 import pictures
-from spread import correlation, deviation, mean, paired
+from spread import apart, correlation, deviation, mean, paired
 
 _NAMES = {"fedrolex": "rolling", "heterofl": "static", "federated-dropout": "random"}
 MEASURES = {"accuracy": "global", "local": "local", "worst": "worst client"}
@@ -68,11 +75,14 @@ class Document:
         got, wanted = self.values(experiment, setting, method, measure), len(setting.seeds)
         if not got:
             return "not run yet" if measure == "accuracy" else "-"
-        values = list(got.values())
+        count = str(len(got)) if len(got) == wanted else f"{len(got)} of {wanted}"
+        return f"{self._with_spread(got.values())}, n {count}"
+
+    @staticmethod
+    def _with_spread(values):
+        values = list(values)
         spread = deviation(values)
-        text = number(mean(values)) + (f" ({number(spread)})" if spread is not None else "")
-        count = str(len(values)) if len(values) == wanted else f"{len(values)} of {wanted}"
-        return f"{text}, n {count}"
+        return number(mean(values)) + (f" ({number(spread)})" if spread is not None else "")
 
     @staticmethod
     def _paper(experiment, setting, method):
@@ -80,7 +90,8 @@ class Document:
         if not found:
             return ""
         accuracy, spread, _ = found
-        return f"{accuracy:.1f}" + (f" ({spread:.1f})" if spread else "")
+        # Two digits, as they are printed there.
+        return f"{accuracy:.2f}" + (f" ({spread:.2f})" if spread else "")
 
     def _todo(self, experiment):
         """In words, where an experiment has no result of its own; else empty."""
@@ -169,17 +180,41 @@ class Document:
         if not rows:
             return "No run of this experiment has reported it yet."
         known = sorted({c for r in rows for c in r[2]}, key=float, reverse=True)
-        return _rows(["", "", *known, "n"],
-                     [[title, m, *(number(mean(found[c])) if c in found else "" for c in known),
+        return _rows(["", "", *(f"model of {Fraction(c)}" for c in known), "n"],
+                     [[title, m, *(self._with_spread(found[c]) if c in found else "" for c in known),
                        str(max(map(len, found.values())))] for title, m, found in rows])
 
     def capacity(self, path):
         """Mean accuracy of the model of a capacity."""
-        path, _, wanted = path.rpartition("/")
-        e, s, m = self._at(path)
-        found = [row.capacities[wanted] for row in self._rows_of(e, s, m)
-                 if wanted in row.capacities]
-        return number(mean(found)) if found else "(not run yet)"
+        found = self._series(path)[0]
+        return number(mean(found.values())) if found else "(not run yet)"
+
+    def _series(self, path):
+        """Of E/S/M or E/S/M/C: accuracy by seed, the setting, and the words of a table."""
+        path, *capacity = path.split("/", 3)[:3], *path.split("/", 3)[3:]
+        e, s, m = self._at("/".join(path))
+        if not capacity:
+            return self.values(e, s, m), s, name_of(m)
+        rows = {seed: self.results.rows.get(e.run(s, m, seed).key) for seed in s.seeds}
+        known = {seed: row.capacities[capacity[0]] for seed, row in rows.items()
+                 if row and capacity[0] in row.capacities}
+        return known, s, f"{name_of(m)}'s model of {Fraction(capacity[0])}"
+
+    def between(self, paths):
+        first, second = (self._series(p)[0] for p in paths.split("~"))
+        return self._in_words(first, second)
+
+    def pairs(self, listed):
+        rows = []
+        for both in listed.split(","):
+            (a, s, m), (b, t, n) = (self._series(p) for p in both.strip().split("~"))
+            found = self._difference(a, b)
+            if found:
+                rows.append([s.title if s.title == t.title else f"{s.title} - {t.title}",
+                             f"{m} - {n}", *found])
+        if not rows:
+            return "There are no pairs yet."
+        return _rows(["", "", "difference", "standard error", "95 % interval", "above 0"], rows)
 
     def costs(self, name):
         e = self.description.experiment(name)
@@ -239,13 +274,15 @@ class Document:
         return self._in_words(self.values(e, a, method), self.values(e, b, method))
 
     def paper(self, path):
-        """What the papers have for one method minus another."""
+        """What the papers have for a method, or for one minus another."""
         name, setting, methods = path.split("/")
         e = self.description.experiment(name)
-        both = [e.paper.get((setting, m)) for m in methods.split("~")]
-        if None in both:
+        found = [e.paper.get((setting, m)) for m in methods.split("~")]
+        if None in found:
             raise Refusal(f"The papers have no {path}.")
-        return signed(both[0][0] - both[1][0], 2)
+        if len(found) == 1:
+            return f"{found[0][0]:.2f}"
+        return signed(found[0][0] - found[1][0], 2)
 
     def _result_of(self, path):
         for place in self.description.places():
@@ -345,11 +382,28 @@ class Document:
         for (labels, scheme), values in sorted(theirs.items()):
             setting = next(s for s in order.settings if s.name == f"L{labels}")
             method = next(m for m, n in _NAMES.items() if n == scheme)
-            spread = deviation(values)
+            own = self.values(order, setting, method)
+            found = apart(list(own.values()), values)
             rows.append([f"{labels} labels, {scheme}", self.cell(order, setting, method),
-                         number(mean(values)) + (f" ({number(spread)})" if spread is not None else "")
-                         + f", n {len(values)}"])
-        return _rows(["", "trainer", "independent program"], rows)
+                         f"{self._with_spread(values)}, n {len(values)}",
+                         *([signed(found.mean), number(found.error),
+                            f"{signed(found.low)} to {signed(found.high)}"] if found else ["-"] * 3)])
+        return _rows(["", "trainer", "independent program", "difference", "standard error",
+                      "95 % interval"], rows)
+
+    def repeated(self):
+        """Runs that two versions of the trainer have made: those of repeated.csv, which the rows
+        have replaced."""
+        with open(Path(__file__).with_name("repeated.csv"), encoding="utf-8", newline="") as file:
+            pairs = [(100 * float(r["accuracy"]), self.results.rows[r["hash"]].accuracy)
+                     for r in csv.DictReader(file) if r["hash"] in self.results.rows]
+        if not pairs:
+            return "No run was made twice."
+        apart_by = [abs(a - b) for a, b in pairs]
+        return (f"{len(pairs)} runs were made by two versions: they differ by "
+                f"{number(mean(apart_by), 2)} points\nin the mean, and by {number(max(apart_by), 2)} "
+                f"at most; {apart_by.count(0)} are equal. The mean of the differences is "
+                f"{signed(mean([b - a for a, b in pairs]), 2)}.")
 
     def picture(self, words):
         name, _, title = words.partition(" ")
@@ -360,11 +414,12 @@ class Document:
     def filled(self, template):
         plain = {"progress": self.progress, "hours": self.hours, "runs": self.runs,
                  "minute": self.minute, "missing": self.missing, "evenness": self.evenness,
-                 "independent": self.independent}
+                 "independent": self.independent, "repeated": self.repeated}
         taking = {"table": self.table, "tests": self.tests, "capacities": self.capacities,
                   "costs": self.costs, "picture": self.picture, "diff": self.diff,
                   "across": self.across, "paper": self.paper, "command": self.command, "row": self.row,
-                  "capacity": self.capacity, "locals": self.local,
+                  "capacity": self.capacity, "locals": self.local, "between": self.between,
+                  "pairs": self.pairs,
                   **{kind: (lambda path, kind=kind: self.figure(kind, path))
                      for kind in ("mean", "deviation", "count", "local")}}
 

@@ -236,7 +236,8 @@ def _curves(description, results):
     where = [("order", "L2", "2 labels"), ("order", "L5", "5 labels"),
              ("no-large", "L5", "5 labels, none of capacity 1")]
     script, drawn = _head(1320, 400, ""), 0
-    body = "set multiplot layout 1,3\nset xlabel 'round'\nset xrange [0:*]\nset key bottom right\n"
+    body = "set multiplot layout 1,3\nset xlabel \"round\\n \"\nset xrange [0:*]\n"
+    body += "set key below center maxrows 1 samplen 2 width -1\n"
     for i, (name, setting, title) in enumerate(where):
         e, plots = description.experiment(name), []
         s = e.setting(setting)
@@ -257,9 +258,14 @@ def _curves(description, results):
     return script + body + "unset multiplot\n" if drawn else ""
 
 
-def _dropout(description, results):
+def _against_cost(name):
+    def made(description, results):
+        return _cost_curves(description.experiment(name), results)
+    return made
+
+
+def _cost_curves(e, results):
     """Accuracy against what was sent and what was computed."""
-    e = description.experiment("dropout")
     lines = []
     for s in e.settings:
         for m in s.methods:
@@ -272,7 +278,7 @@ def _dropout(description, results):
             lines.append((s, m, [(n * flops, n * sent, a) for n, a in _mean_curve(curves)]))
     if not lines:
         return ""
-    script, flops, traffic = _head(1100, 460, ""), [], []
+    script, flops, traffic = _head(1100, 560, ""), [], []
     dashes = {s.name: i + 1 for i, s in enumerate(e.settings)}
     for k, (s, m, points) in enumerate(lines):
         script += _block(f"m{k}", [f"{f:.3f} {b:.3f} {a:.3f}" for f, b, a in points])
@@ -281,10 +287,10 @@ def _dropout(description, results):
                 (f", {s.title}'" if m != "fedavg" else "'"))
         flops.append(f"$m{k} using 1:3 {look}")
         traffic.append(f"$m{k} using 2:3 {look}")
-    return (script + "set multiplot layout 1,2\nset key bottom right font ',11'\n"
+    return (script + "set multiplot layout 1,2\nset key below center maxcols 1 font ',11'\n"
             "set ylabel 'accuracy, %'\n"
-            "set xlabel 'multiply-adds of an image times rounds, millions'\nplot " +
-            ", \\\n ".join(flops) + "\nset xlabel 'sent and received, MB'\nplot " +
+            "set xlabel \"multiply-adds of an image times rounds, millions\\n \"\nplot " +
+            ", \\\n ".join(flops) + "\nset xlabel \"sent and received, MB\\n \"\nplot " +
             ", \\\n ".join(traffic) + "\nunset multiplot\n")
 
 
@@ -306,7 +312,8 @@ _PICTURES = {
     "share": _lines("share", "share of clients of capacity 1; the rest has 1/16"),
     "larger-server": _lines("larger-server", "width of the server's model against the clients'"),
     "participation": _lines("participation", "share of the clients in a round"),
-    "dropout": _dropout,
+    "dropout": _against_cost("dropout"),
+    "lenet": _against_cost("lenet"),
 }
 
 

@@ -58,6 +58,29 @@ def paired(first, second):
     return Paired(len(values), centre, error, low, high, sum(v > 0 for v in values))
 
 
+@dataclass(frozen=True)
+class Apart:
+    """Difference of two means whose samples have nothing in common, by Welch."""
+    mean: float
+    error: float
+    low: float   # 95 % interval
+    high: float
+
+
+def apart(first, second):
+    """Mean of `first` minus that of `second`; None unless both have two values or more."""
+    if len(first) < 2 or len(second) < 2:
+        return None
+    a, b = (statistics.variance(v) / len(v) for v in (first, second))
+    centre, error = mean(first) - mean(second), math.sqrt(a + b)
+    if error == 0:
+        return Apart(centre, 0.0, centre, centre)
+    # Whole degrees of freedom, rounded down: a wider interval, never a narrower one.
+    degrees = (a + b) ** 2 / (a * a / (len(first) - 1) + b * b / (len(second) - 1))
+    reach = t_quantile(max(1, math.floor(degrees + 1e-9))) * error
+    return Apart(centre, error, centre - reach, centre + reach)
+
+
 def correlation(x, y):
     """Pearson's; None where one of the two does not vary."""
     try:

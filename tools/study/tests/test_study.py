@@ -67,6 +67,16 @@ class Spread(unittest.TestCase):
         self.assertIsNone(spread.paired({1: 1.0}, {2: 1.0}))
         self.assertIsNone(spread.paired({1: 1.0}, {1: 2.0}).error)
 
+    def test_difference_of_samples_without_pairs(self):
+        # Variances 1 and 4 of 3 and 4 values: error sqrt(1/3 + 1), Welch's degrees 4.57, taken as 4.
+        found = spread.apart([9.0, 10.0, 11.0], [3 - 6 ** 0.5, 3.0, 3.0, 3 + 6 ** 0.5])
+        self.assertAlmostEqual(found.mean, 7)
+        self.assertAlmostEqual(found.error, (4 / 3) ** 0.5, places=12)
+        self.assertAlmostEqual(found.high - found.mean, 2.7764 * (4 / 3) ** 0.5, places=3)
+        self.assertAlmostEqual(found.mean - found.low, found.high - found.mean)
+        self.assertIsNone(spread.apart([1.0], [1.0, 2.0]))
+        self.assertEqual(spread.apart([1.0, 1.0], [3.0, 3.0]), spread.Apart(-2, 0, -2, -2))
+
     def test_quantiles_of_t(self):
         self.assertAlmostEqual(spread.t_quantile(4), 2.7764, places=4)
         self.assertAlmostEqual(spread.t_quantile(40), 2.0211, places=2)
@@ -150,6 +160,57 @@ options = { capacity-mix = "1/2:1,1/16:1" }
                       pictures.script("differences", description, results))
 
 
+class Marks(unittest.TestCase):
+    """Of the template, from results made up."""
+
+    def setUp(self):
+        self.description = Description(SMALL)
+        with tempfile.TemporaryDirectory() as empty:
+            self.results = Results(empty)
+        # Of each seed the server's model and its model of 1/2, in percent.
+        made_up = {"first/two/fedrolex": [(50, 40), (60, 42), (70, 44)],
+                   "first/two/heterofl": [(30, 55), (31, 65), (32, 75)],
+                   "first/five/heterofl": [(58, 20)]}
+        for place in self.description.places():
+            cell, seed = place.name.rsplit("/", 1)
+            values = made_up.get(cell, [])
+            if int(seed) <= len(values):
+                whole, half = values[int(seed) - 1]
+                self.results.rows[place.run.key] = Row(
+                    {"accuracy": str(whole / 100), "local": "0", "worst": "",
+                     "capacities": f"1={whole / 100} 0.5={half / 100}"}, [])
+
+    def filled(self, template):
+        return Document(self.description, self.results).filled(template)
+
+    def test_models_of_capacities(self):
+        text = self.filled("@capacities first@")
+        self.assertIn("|  |  | model of 1 | model of 1/2 | n |", text)
+        self.assertIn("| two labels | static | 31.0 (1.0) | 65.0 (10.0) | 3 |", text)
+        self.assertIn("| five labels | static | 58.0 | 20.0 | 1 |", text)
+        self.assertEqual(self.filled("@capacity first/two/fedrolex/0.5@"), "42.0")
+        self.assertEqual(self.filled("@capacity first/five/fedrolex/0.5@"), "(not run yet)")
+
+    def test_differences_of_any_two_series(self):
+        self.assertEqual(self.filled("@between first/two/heterofl/0.5~first/two/fedrolex@"),
+                         "+5.0 (standard error 0.0, n 3)")
+        self.assertEqual(self.filled("@between first/five/heterofl~first/two/fedrolex@"),
+                         "+8.0 (one seed)")
+        self.assertEqual(self.filled("@between first/five/fedrolex~first/two/fedrolex@"),
+                         "(not run yet)")
+        text = self.filled("@pairs first/two/heterofl/0.5~first/two/fedrolex,\n"
+                           "first/two/fedrolex~first/five/heterofl,\n"
+                           "first/five/fedrolex~first/two/fedrolex@")
+        self.assertEqual(text.splitlines()[2:], [
+            "| two labels | static's model of 1/2 - rolling | +5.0 | 0.0 | +5.0 to +5.0 | 3 of 3 |",
+            "| two labels - five labels | rolling - static | -8.0 | - | - | 0 of 1 |"])
+
+    def test_papers_have_two_digits(self):
+        self.assertEqual(self.filled("@paper first/two/fedrolex@"), "69.44")
+        self.assertIn("| two labels | 60.0 (10.0), n 3 | 31.0 (1.0), n 3 | 69.44 (1.50) |",
+                      self.filled("@table first@"))
+
+
 class Program(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
@@ -182,7 +243,7 @@ class Program(unittest.TestCase):
         self.assertEqual(len(self.started()), 13)
         self.assertIn("13 of 13 runs", first.stderr)
         text = (self.at / "small.md").read_text()
-        self.assertIn("| two labels | 62.0 (1.0), n 3 | 52.0 (1.0), n 3 | 69.4 (1.5) |", text)
+        self.assertIn("| two labels | 62.0 (1.0), n 3 | 52.0 (1.0), n 3 | 69.44 (1.50) |", text)
         self.assertIn("| two labels | rolling - static | +10.0 | 0.0 | +10.0 to +10.0 | 3 of 3 |",
                       text)
         self.assertIn("\n+10.0 (standard error 0.0, n 3) 13\n", text)
