@@ -211,7 +211,7 @@ class Document:
             found = self._difference(a, b)
             if found:
                 rows.append([s.title if s.title == t.title else f"{s.title} - {t.title}",
-                             f"{m} - {n}", *found])
+                             m if m == n else f"{m} - {n}", *found])
         if not rows:
             return "There are no pairs yet."
         return _rows(["", "", "difference", "standard error", "95 % interval", "above 0"], rows)

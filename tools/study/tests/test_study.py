@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What scripts/study does, with a trainer that trains nothing, and whether docs/study.md is what the
 results say. Needs the standard library of Python 3.11 alone."""
+import csv
 import os
 import signal
 import subprocess
@@ -200,10 +201,12 @@ class Marks(unittest.TestCase):
                          "(not run yet)")
         text = self.filled("@pairs first/two/heterofl/0.5~first/two/fedrolex,\n"
                            "first/two/fedrolex~first/five/heterofl,\n"
+                           "first/two/heterofl~first/five/heterofl,\n"
                            "first/five/fedrolex~first/two/fedrolex@")
         self.assertEqual(text.splitlines()[2:], [
             "| two labels | static's model of 1/2 - rolling | +5.0 | 0.0 | +5.0 to +5.0 | 3 of 3 |",
-            "| two labels - five labels | rolling - static | -8.0 | - | - | 0 of 1 |"])
+            "| two labels - five labels | rolling - static | -8.0 | - | - | 0 of 1 |",
+            "| two labels - five labels | static | -28.0 | - | - | 0 of 1 |"])
 
     def test_papers_have_two_digits(self):
         self.assertEqual(self.filled("@paper first/two/fedrolex@"), "69.44")
@@ -333,6 +336,18 @@ class Repository(unittest.TestCase):
             self.assertEqual(row.cells["seed"], str(places[key].run.seed))
             self.assertEqual(row.curve[-1].round, int(row.cells["rounds"]))
             self.assertAlmostEqual(100 * row.curve[-1].accuracy, row.accuracy)
+
+    def test_repeated_runs_are_those_of_another_version(self):
+        with open(TOOL / "repeated.csv", encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+        apart = []
+        for row in rows:
+            again = self.results.rows[row["hash"]]
+            self.assertNotEqual(again.cells["version"], row["version"])
+            apart.append(abs(again.accuracy - 100 * float(row["accuracy"])))
+        said = Document(self.description, self.results).filled("@repeated@")
+        self.assertTrue(said.startswith(f"{len(rows)} runs were made by two versions"), said)
+        self.assertIn(f"{max(apart):.2f} at most", said)
 
 
 if __name__ == "__main__":
