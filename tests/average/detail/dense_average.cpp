@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 using subfed::tensor_view;
@@ -57,4 +58,18 @@ TEST_CASE("weights of a dense average may be scaled, and its results too large")
   std::array<double, 2> wide{1, 2};
   CHECK(dense_average(tensor_view<double>(wide.data(), {2}), terms, 0, 2).overflowed == 0);
   CHECK(wide == std::array<double, 2>{1.5e308, 0.75e308});
+}
+
+TEST_CASE("an old value that does not enter hides no result that is too large") {
+  constexpr float infinite = std::numeric_limits<float>::infinity();
+  const double huge = 1e300;
+  const double weight = 1;
+  average_terms terms;
+  terms.options.divide_by = subfed::divisor::cohort;
+  terms.cohort_weight = 1;
+  terms.sums = &huge;
+  terms.weights = &weight;
+  float element = -infinite;
+  CHECK(dense_average(tensor_view<float>(&element, {1}), terms, 0, 1).overflowed == 1);
+  CHECK(element == infinite);
 }

@@ -35,7 +35,8 @@ class column_row : protected pattern_row<T, From> {
   /// Whether columns are faster than masks.
   bool columns_apply(std::size_t holders, std::int64_t rows) const noexcept {
     constexpr std::size_t fewest_holders = 160;
-    return holders >= fewest_holders && rows >= 8 && pattern_applies(rows);
+    return holders >= fewest_holders && rows >= 8 && layout_.has_all_positions() &&
+           pattern_applies(rows);
   }
 
   /// The rows from global_offset on, stride apart. steps: of the holders' offsets from row to row.

@@ -43,7 +43,7 @@ part_report dense_average(const tensor_view<T>& global, const average_terms& ter
     if (terms.weights_exponent != 0) weight = scaled(weight, terms.weights_exponent);
     ++out.held;
     T& element = first[offset];
-    const double old = plain ? 0 : traits::load(element);
+    const double old = plain || !takes_old(terms, weight) ? 0 : traits::load(element);
     double value = plain ? sum / weight : combined(terms, sum, weight, old);
     if ((!is_finite_double(value) || (!plain && loses_old(terms, weight, old))) &&
         is_finite_double(sum) && is_finite_double(old)) {

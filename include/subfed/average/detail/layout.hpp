@@ -47,6 +47,12 @@ struct average_level {
   std::span<const run> runs_of(std::size_t participant) const noexcept {
     return runs_of_shape(shape_of[participant]);
   }
+  /// The positions that a participant's data has at least: those up to the last one that takes part.
+  std::int64_t reach_of(std::size_t participant) const noexcept {
+    std::int64_t reach = 0;
+    for (const run& r : runs_of(participant)) reach = (std::max)(reach, r.position + r.length);
+    return reach;
+  }
   /// The participant's run that has this node, or null. The cursor is the participant's own, 0 at first,
   /// and nodes ascend from call to call. until becomes at most the first node with another answer.
   const run* run_at(std::size_t participant, std::int64_t node, std::size_t& cursor,
@@ -123,6 +129,7 @@ class average_layout {
     if constexpr (has_lanes<T> && sizeof(T) <= 4) {
       if (in_lanes<T>()) {
         has_short_parts_ = has_data && is_short_row() && (has_short || has_short_segments());
+        has_all_positions_ = has_short_parts_ && find_all_positions();
         if (has_data && (has_short_parts_ || has_short)) find_dense_sizes();
         if (has_short && (has_data || masks_are_small()) && find_masks()) return;
       }
@@ -146,6 +153,9 @@ class average_layout {
   std::span<const element_masks> masks() const noexcept { return masks_; }
   /// Rows are short, and so are their parts with the same holders.
   bool has_short_parts() const noexcept { return has_short_parts_; }
+  /// Every innermost position up to a participant's last one takes part: false for some restricted
+  /// submodels. Known where parts are short.
+  bool has_all_positions() const noexcept { return has_all_positions_; }
   /// Memory of what participants hold.
   std::int64_t bytes() const noexcept {
     std::size_t out = nodes_.masks.size() * 8 + nodes_.positions.size() * 4;
@@ -269,6 +279,16 @@ class average_layout {
     return level_count_ > 1 && levels().back().extent * levels().back().unit <= longest;
   }
 
+  bool find_all_positions() const {
+    const average_level& inner = levels().back();
+    for (std::size_t p = 0; p < participants_.size(); ++p) {
+      std::int64_t held = 0;
+      for (const run& r : inner.runs_of(p)) held += r.length;
+      if (held != inner.reach_of(p)) return false;
+    }
+    return true;
+  }
+
   /// Whether masks take no more memory than a streaming average may spare when it finishes, whose holders
   /// may be many.
   bool masks_are_small() const noexcept {
@@ -296,10 +316,9 @@ class average_layout {
     std::int64_t size = 1;
     for (std::size_t l = level_count_; l-- > 0;) {
       const average_level& at = levels_[l];
-      std::int64_t held = 0;
-      for (const run& r : at.runs_of(p)) held += r.length;
-      if (held != 1 && at.strides[p] != size && l + 1 != level_count_) return 0;
-      size *= held * at.unit;
+      const std::int64_t reach = at.reach_of(p);
+      if (reach != 1 && at.strides[p] != size && l + 1 != level_count_) return 0;
+      size *= reach * at.unit;
     }
     return size;
   }
@@ -333,6 +352,7 @@ class average_layout {
   std::vector<std::int64_t> strides_;
   bool contiguous_ = false;
   bool has_short_parts_ = false;
+  bool has_all_positions_ = false;
   node_holders nodes_;
   std::vector<element_masks> masks_;
   std::vector<std::int64_t> dense_;

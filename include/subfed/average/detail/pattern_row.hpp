@@ -78,11 +78,10 @@ class pattern_row : protected mask_row<T, From> {
             ends_.data(),   end_strides_.data(), holder_weights_.data()};
   }
 
-  /// How many elements of a row a participant has.
+  /// How many elements of a row a participant has, those that do not take part included as far as they
+  /// are not behind all others.
   std::int64_t row_size(std::size_t participant) const noexcept {
-    std::int64_t size = 0;
-    for (const subfed::run& r : inner().runs_of(participant)) size += r.length * inner().unit;
-    return size;
+    return inner().reach_of(participant) * inner().unit;
   }
 
  private:

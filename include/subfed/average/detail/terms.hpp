@@ -107,7 +107,8 @@ inline double careful_value(const average_terms& terms, wide_number sum, wide_nu
   if (deltas) {
     out = before + wide_number(step) * (sum / total);
   } else {
-    if (all) sum = sum + (total - weight) * before;
+    const wide_number absent = total - weight;
+    if (all && !absent.is_zero()) sum = sum + absent * before;
     out = sum / total;
     if (step != 1) out = before + wide_number(step) * (out - before);
   }
