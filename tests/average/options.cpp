@@ -244,6 +244,56 @@ TEST_CASE_TEMPLATE("an old value that is no number goes where all of the cohort 
   });
 }
 
+TEST_CASE_TEMPLATE("weights that are added in another order make no client absent", T, float,
+                   double, subfed::half) {
+  constexpr std::int64_t size = 1000;  // so that streaming has one weight for each set
+  subfed::model net;
+  net.tensor("x", {net.group("g", size)});
+  const subfed::submodel both(net, {subfed::index_set::full(size)});
+  const subfed::submodel first(net, {subfed::index_set::prefix(size, size / 2)});
+  const std::vector<T> a(size, T(4.f)), b(size / 2, T(8.f));
+  // A streaming average adds the weights of equal sets first.
+  REQUIRE(0.1 + 0.1 + 0.4 > 0.1 + 0.4 + 0.1);
+  const std::vector<subfed::update<T>> updates{
+      {both, {tensor_view<const T>(a.data(), {size})}, 0.1},
+      {first, {tensor_view<const T>(b.data(), {size / 2})}, 0.1},
+      {both, {tensor_view<const T>(a.data(), {size})}, 0.4}};
+  using views = subfed::tensor_views<T>;
+  for (const double step : {1., 0.5}) {
+    const average_options options{.divide_by = divisor::cohort, .step = step};
+    const auto check = [&](auto&& form) {
+      for (const float old :
+           {3.f, std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+        std::vector<T> found(size, T(old));
+        form(views{tensor_view<T>(found.data(), {size})});
+        if (step == 1)
+          CHECK(oracle::value_of(found[0]) == doctest::Approx(2.8 / 0.6).epsilon(1e-3));
+        CHECK(std::isfinite(oracle::value_of(found.back())) == std::isfinite(old));
+      }
+    };
+    check([&](const views& to) { subfed::average_cohort<T>(net, updates, to, options); });
+    check([&](const views& to) {
+      subfed::selective_average<T> mean(net, options);
+      for (const auto& u : updates) mean.add(u.sub, u.tensors, u.weight);
+      CHECK_FALSE(mean.has_dense_weights());
+      mean.finish(to);
+    });
+    check([&](const views& to) {
+      subfed::selective_average<T> mean(net, options);
+      mean.add(updates);
+      mean.finish(to);
+    });
+    check([&](const views& to) {
+      subfed::selective_average<T> mean(net, options), other(net, options);
+      mean.add(updates[0].sub, updates[0].tensors, updates[0].weight);
+      mean.add(updates[2].sub, updates[2].tensors, updates[2].weight);
+      other.add(updates[1].sub, updates[1].tensors, updates[1].weight);
+      other.merge(mean);
+      other.finish(to);
+    });
+  }
+}
+
 TEST_CASE("such an old value hides no result that is too large for its type") {
   subfed::model net;
   net.tensor("x", {net.group("g", 1)});

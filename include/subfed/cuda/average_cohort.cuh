@@ -146,7 +146,7 @@ average<detail::kernel_element_t<T>> prepare_average(
   }
   const detail::average_plan<detail::kernel_element_t<T>> plan(
       net, globals, std::span<const detail::average_part<T>>(request.parts), nullptr,
-      detail::rule_of(options, request.cohort_weight));
+      detail::rule_of(options, request.cohort_weight, request.report.clients));
   using launch = average<detail::kernel_element_t<T>>;
   return subfed::detail::internals::make<launch>(plan, request.report);
 }

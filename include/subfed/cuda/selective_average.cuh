@@ -159,7 +159,7 @@ class selective_average {
     for (const auto& e : holders_.entries()) parts.push_back({&e.sub, e.weight, nullptr});
     const detail::average_plan<detail::kernel_element_t<T>> plan(
         model_, globals, std::span<const detail::average_part<T>>(parts), sums_,
-        detail::rule_of(options_, cohort_weight_));
+        detail::rule_of(options_, cohort_weight_, report_.clients));
     average_report report = report_;
     report.kept = detail::kept_elements(model_, globals);
     using launch = average<detail::kernel_element_t<T>>;

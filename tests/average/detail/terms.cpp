@@ -16,3 +16,11 @@ TEST_CASE("the old value does not enter where no client is absent, in wide numbe
   CHECK(std::signbit(nothing));
   CHECK(careful_value(terms, wide_number(3), wide_number(1), 5) == 4);
 }
+
+TEST_CASE("and leaves a sum of -0 as it is") {
+  subfed::detail::average_terms terms;
+  terms.options.divide_by = subfed::divisor::cohort;
+  terms.cohort_weight = 2;
+  CHECK(std::signbit(subfed::detail::combined(terms, -0.0, 2, 0)));
+  CHECK(subfed::detail::combined(terms, 3, 1, 5) == 4);
+}

@@ -40,7 +40,7 @@ average_report by_threads(const subfed::model& net, const std::vector<subfed::up
   using E = kernels::kernel_element_t<T>;
   const kernels::average_plan<E> plan(net, tensor_views<T>(globals),
                                       std::span<const kernels::average_part<T>>(parts), nullptr,
-                                      kernels::rule_of(options, cohort_weight));
+                                      kernels::rule_of(options, cohort_weight, report.clients));
   wide += emulation::wide_jobs<kernels::average_job>(plan.bytes(), plan.call().jobs, plan.jobs());
   const auto counts = emulation::launch<E>(plan.call(), plan.bytes(), by);
   report.held = counts.held;
@@ -271,7 +271,8 @@ TEST_CASE("sums are row-major whatever the layout of the global tensor") {
   alignments::floats global(32, -1, 0);
   const kernels::average_plan<float> plan(
       net, tensor_views<float>{tensor_view<float>(global.data(), {4, 8}, {1, 4})},
-      std::span<const kernels::average_part<float>>(parts), sums.data(), kernels::rule_of({}, 1));
+      std::span<const kernels::average_part<float>>(parts), sums.data(),
+      kernels::rule_of({}, 1, 1));
   emulation::launch<float>(plan.call(), plan.bytes(), order::forwards);
   for (int r = 0; r < 4; ++r) {
     for (int c = 0; c < 8; ++c) CHECK(global.data()[r + 4 * c] == static_cast<float>(8 * r + c));
@@ -314,7 +315,7 @@ TEST_CASE("an average of a dimension of 2^31 nodes that is cut in several runs i
   CHECK_THROWS_WITH_AS(
       kernels::average_plan<float>(net, tensor_views<float>{{&element, {extent}}},
                                    std::span<const kernels::average_part<float>>(parts), nullptr,
-                                   kernels::rule_of({}, 1)),
+                                   kernels::rule_of({}, 1, 1)),
       "subfed: cuda: tensor 'far' has a cut dimension of 2147483648 elements, expected at most "
       "2^31 - 1",
       subfed::error);
@@ -356,9 +357,10 @@ TEST_CASE("adding one client after the other and finishing gives the bits of sel
         known->weight += c.weight;
       }
     }
-    const kernels::average_plan<E> plan(group.net, tensor_views<T>(group.global_views()),
-                                        std::span<const kernels::average_part<T>>(parts),
-                                        sums.data(), kernels::rule_of(options, cohort_weight));
+    const kernels::average_plan<E> plan(
+        group.net, tensor_views<T>(group.global_views()),
+        std::span<const kernels::average_part<T>>(parts), sums.data(),
+        kernels::rule_of(options, cohort_weight, static_cast<std::int64_t>(group.clients.size())));
     emulation::launch<E>(plan.call(), plan.bytes(), order::forwards);
     const auto found = group.elements();
     for (std::size_t t = 0; t < before.size(); ++t) {
@@ -390,7 +392,7 @@ TEST_CASE(
       const std::vector<kernels::average_part<float>> parts{{&all, 1, one_pass ? &sent : nullptr}};
       const kernels::average_plan<float> plan(
           net, globals, std::span<const kernels::average_part<float>>(parts),
-          one_pass ? nullptr : sums.data(), kernels::rule_of({}, 1));
+          one_pass ? nullptr : sums.data(), kernels::rule_of({}, 1, 1));
       CHECK(plan.elements() == 4);
       const auto counts = emulation::launch<float>(plan.call(), plan.bytes(), order::forwards);
       CHECK(counts.held == 4);
@@ -398,4 +400,15 @@ TEST_CASE(
       CHECK(own == std::vector<float>(12, 7.0f));
     }
   }
+}
+
+TEST_CASE("weights that are added in another order make no client absent on a device either") {
+  const double total = 0.1 + 0.1 + 0.4;
+  const double held = 0.1 + 0.4 + 0.1;
+  REQUIRE(held != total);
+  average_options options{.divide_by = subfed::divisor::cohort};
+  const auto rule = kernels::rule_of(options, total, 3);
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  CHECK(kernels::combined(rule, 3, held, nan) == doctest::Approx(5));
+  CHECK(std::isnan(kernels::combined(rule, 3, 0.5, nan)));
 }

@@ -132,8 +132,9 @@ class average_row {
     const std::int64_t stride = inner().global_stride;
     T* const out = global_ + row_global_ + first * stride;
     if (checked_) {
+      const bool takes = !plain_ && takes_old(terms_, weight);
       for (std::int64_t i = 0; i < length; ++i) {
-        const double old = plain_ ? 0 : traits::load(out[i * stride]);
+        const double old = takes ? traits::load(out[i * stride]) : 0;
         const double value = plain_ ? sums[i] / weight : combined(terms_, sums[i], weight, old);
         if (!is_finite_double(value) || (!plain_ && loses_old(terms_, weight, old))) {
           again(first + i);

@@ -340,6 +340,7 @@ void average_model(const model& net, const tensor_views<T>& globals,
                             .weights = state.weights,
                             .options = own,
                             .cohort_weight = cohort_weight,
+                            .weight_rounding = rounding_of_weights(report.clients),
                             .largest = state.largest,
                             .weights_exponent = state.exponent};
         if (own.sums) terms.quantum = own.sums->quantum();

@@ -40,6 +40,7 @@ struct average_terms {
       nullptr;  ///< where there are no participants: the weights of each element
   average_options options = {};
   double cohort_weight = 0;
+  double weight_rounding = 0;         ///< relative: how far apart two sums of all weights may be
   double largest = 0;                 ///< the largest number of the types that went into the sums
   std::int64_t weights_exponent = 0;  ///< `weights` times 2 to its power go with the sums
   bool wide = false;  ///< weights are so far apart that every element needs wide numbers
@@ -64,6 +65,21 @@ struct average_terms {
   }
 };
 
+/// How far apart sums of so many weights in different orders may be, in parts of them.
+inline double rounding_of_weights(std::int64_t clients) noexcept {
+  return static_cast<double>(clients) * std::numeric_limits<double>::epsilon();
+}
+
+/// The weight of the clients that do not hold an element of which the holders have this weight. The forms
+/// of the average add weights in different orders: what may come from their rounding is nobody's.
+inline double absent_weight(const average_terms& terms, double weight) noexcept {
+  const double absent = terms.cohort_weight - weight;
+  const bool may_be_rounding =
+      !terms.wide &&
+      std::fabs(absent) <= rounded_product(terms.cohort_weight, terms.weight_rounding);
+  return may_be_rounding ? 0 : absent;
+}
+
 /// The new value where options are not the plain selective average. Of doubles or wide numbers.
 inline double combined(const average_terms& terms, double sum, double weight, double old) noexcept {
   const bool all = terms.options.divide_by == divisor::cohort;
@@ -71,7 +87,8 @@ inline double combined(const average_terms& terms, double sum, double weight, do
   const double step = terms.options.step;
   if (terms.options.content == content::deltas) return old + rounded_product(step, sum / total);
   // Where no client is absent the old value does not enter, finite or not.
-  if (all && total != weight) sum += rounded_product(total - weight, old);
+  const double absent = all ? absent_weight(terms, weight) : 0;
+  if (absent != 0) sum += rounded_product(absent, old);
   const double average = sum / total;
   return step == 1 ? average : old + rounded_product(step, average - old);
 }
@@ -79,7 +96,7 @@ inline double combined(const average_terms& terms, double sum, double weight, do
 /// Whether the old value enters the new one.
 inline bool takes_old(const average_terms& terms, double weight) noexcept {
   return terms.options.content == content::deltas || terms.options.step != 1 ||
-         (terms.options.divide_by == divisor::cohort && terms.cohort_weight != weight);
+         (terms.options.divide_by == divisor::cohort && absent_weight(terms, weight) != 0);
 }
 
 /// Whether combined() may lose what clients that do not hold a tiny element contribute to the sum.
@@ -87,7 +104,7 @@ inline bool loses_old(const average_terms& terms, double weight, double old) noe
   if (terms.options.divide_by != divisor::cohort || terms.options.content == content::deltas) {
     return false;
   }
-  const double absent = terms.cohort_weight - weight;
+  const double absent = absent_weight(terms, weight);
   const double part = rounded_product(absent, old);
   constexpr double tiny = power_of_two(-960);
   return absent != 0 && old != 0 && part < tiny && part > -tiny;
@@ -108,7 +125,8 @@ inline double careful_value(const average_terms& terms, wide_number sum, wide_nu
     out = before + wide_number(step) * (sum / total);
   } else {
     const wide_number absent = total - weight;
-    if (all && !absent.is_zero()) sum = sum + absent * before;
+    const bool enters = all && !absent.is_zero() && absent_weight(terms, weight.value()) != 0;
+    if (enters) sum = sum + absent * before;
     out = sum / total;
     if (step != 1) out = before + wide_number(step) * (out - before);
   }

@@ -56,6 +56,7 @@ struct average_rule {
   bool skip_elements;
   double step;
   double cohort_weight;
+  double weight_rounding;  ///< of it, as in average_terms
 };
 
 struct average_call {
@@ -80,8 +81,10 @@ SUBFED_HD inline double combined(const average_rule& rule, double total_sum, dou
                                  double old) noexcept {
   const double total = rule.by_cohort ? rule.cohort_weight : weight;
   if (rule.deltas) return sum(old, product(rule.step, quotient(total_sum, total)));
-  if (rule.by_cohort && total != weight) {
-    total_sum = sum(total_sum, product(sum(total, -weight), old));
+  const double absent = sum(total, -weight);
+  const double rounding = product(total, rule.weight_rounding);
+  if (rule.by_cohort && (absent > rounding || absent < -rounding)) {
+    total_sum = sum(total_sum, product(absent, old));
   }
   const double average = quotient(total_sum, total);
   return rule.step == 1 ? average : sum(old, product(rule.step, sum(average, -old)));

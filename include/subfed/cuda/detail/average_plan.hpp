@@ -2,6 +2,7 @@
 /// Plans a cohort's average on the host: which block of the launch averages what. Needs no GPU.
 #pragma once
 
+#include <subfed/average/detail/terms.hpp>
 #include <subfed/average/options.hpp>
 #include <subfed/cuda/detail/average_kernel.hpp>
 #include <subfed/cuda/detail/copy_plan.hpp>
@@ -38,7 +39,8 @@ inline bool is_averaged(const model::tensor_info& tensor) noexcept {
   return !tensor.is_local() && tensor.role != role::counter;
 }
 
-inline average_rule rule_of(const average_options& options, double cohort_weight) noexcept {
+inline average_rule rule_of(const average_options& options, double cohort_weight,
+                            std::int64_t clients) noexcept {
   average_rule out{};
   out.by_cohort = options.divide_by == subfed::divisor::cohort;
   out.deltas = options.content == content::deltas;
@@ -46,6 +48,7 @@ inline average_rule rule_of(const average_options& options, double cohort_weight
   out.skip_elements = options.on_non_finite == non_finite::skip_element;
   out.step = options.step;
   out.cohort_weight = cohort_weight;
+  out.weight_rounding = subfed::detail::rounding_of_weights(clients);
   return out;
 }
 
