@@ -274,7 +274,7 @@ TEST_CASE("reordering rows into the matrix itself is refused, and changes nothin
 
 TEST_CASE("offsets beyond 2^32 elements are right, in both directions") {
   const std::int64_t extent = (std::int64_t{1} << 33) + 7;
-  const support::far_memory memory(static_cast<std::size_t>(extent));
+  const support::far_memory memory(static_cast<std::uint64_t>(extent));
   if (!memory.data()) return;
   std::uint8_t* p = memory.data();
   p[0] = 1;

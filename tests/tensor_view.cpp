@@ -4,6 +4,7 @@
 #include <subfed/detail/view_overlap.hpp>
 #include <subfed/tensor_view.hpp>
 #include <support/checks.hpp>
+#include <support/far_memory.hpp>
 #include <support/shapes.hpp>
 #include <support/views.hpp>
 
@@ -354,6 +355,12 @@ TEST_CASE("shapes that no tensor can have are refused") {
   CHECK(message_of([&] {
           tensor_view<double>(&y, {2, std::int64_t{1} << 60}, {0, 0});
         }) == "subfed: tensor_view: shape (2, 1152921504606846976) has more than 2^63 - 1 bytes");
+}
+
+TEST_CASE("shapes as large as 2^63 - 1 bytes are taken" *
+          doctest::skip(!support::has_far_addresses)) {
+  constexpr std::int64_t huge = std::int64_t{1} << 32;
+  float x = 0;
   CHECK(tensor_view<float>(&x, {huge / 2 - 1, huge / 4}).size() == (huge / 2 - 1) * (huge / 4));
   const std::int64_t most = std::numeric_limits<std::int64_t>::max();
   CHECK(tensor_view<float>(&x, {most / 4}).is_row_major());

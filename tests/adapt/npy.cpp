@@ -266,8 +266,8 @@ TEST_CASE("bytes at an odd address are copied, not read in place") {
   const std::string bytes = " " + npy_bytes<std::string>(tensor_view<const double>(x.data(), {2}));
   const auto array = npy_view(std::string_view(bytes).substr(1));
   CHECK(message_of([&] { tensor_view<const double> view(array); }) ==
-        "subfed: the .npy array is at an address that is not a multiple of 8: use "
-        "aligned_copy<double>() of it");
+        "subfed: the .npy array is at an address that is not a multiple of " +
+            std::to_string(alignof(double)) + ": use aligned_copy<double>() of it");
   CHECK(subfed::aligned_copy<double>(array).data()[1] == 2);
 }
 

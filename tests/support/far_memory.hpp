@@ -15,6 +15,9 @@
 
 namespace support {
 
+/// Whether there are addresses for more than 2^32 bytes.
+inline constexpr bool has_far_addresses = sizeof(void*) >= 8;
+
 /// Zeros. data() is null, and a line says so, where the system does not give them.
 class far_memory {
  public:

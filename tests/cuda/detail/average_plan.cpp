@@ -303,7 +303,8 @@ TEST_CASE("elements more than 2^31 apart are averaged") {
   CHECK(global[apart + 3] == 5);
 }
 
-TEST_CASE("an average of a dimension of 2^31 nodes that is cut in several runs is refused") {
+TEST_CASE("an average of a dimension of 2^31 nodes that is cut in several runs is refused" *
+          doctest::skip(!support::has_far_addresses)) {
   constexpr std::int64_t extent = std::int64_t{1} << 31;
   subfed::model net;
   const auto nodes = net.group("nodes", extent);
