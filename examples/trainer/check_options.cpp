@@ -107,6 +107,9 @@ void check_options(const options& o) {
   require(o.flops_ratio > 0 && o.flops_ratio <= 1, "--flops-ratio", "more than 0 and at most 1",
           o.flops_ratio);
   require_not_negative("--proximal", o.proximal);
+  if (o.statistics == norm_statistics::running && o.device != "cpu") {
+    throw failure("--batch-norm running cannot be used with --device cuda.");
+  }
 
   require_at_least("--eval-every", o.eval_every, 1);
   require_at_least("--checkpoint-every", o.checkpoint_every, 0);

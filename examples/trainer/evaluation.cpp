@@ -88,7 +88,7 @@ at::Tensor rows_of(const std::vector<std::int64_t>& samples, std::int64_t each) 
 
 answers answer(std::span<const std::shared_ptr<network>> networks, double scale,
                const device_data& train, const device_data& test, std::span<const client> clients,
-               pool& workers) {
+               pool& workers, const network_moments& given) {
   const std::vector<std::int64_t> train_samples = samples_for_moments(clients);
   std::vector<std::int64_t> test_samples(static_cast<std::size_t>(test.count()));
   std::iota(test_samples.begin(), test_samples.end(), 0);
@@ -96,7 +96,8 @@ answers answer(std::span<const std::shared_ptr<network>> networks, double scale,
   const torch::NoGradGuard no_grad;
   std::vector<at::Tensor> outputs;
   for (const auto& network : networks) {
-    network_moments moments = measure_moments(*network, scale, train, train_samples, workers);
+    network_moments moments =
+        given.empty() ? measure_moments(*network, scale, train, train_samples, workers) : given;
     outputs.push_back(all_logits(*network, scale, test, test_samples, moments, workers));
   }
   at::Tensor logits = outputs.front();

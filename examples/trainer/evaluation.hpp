@@ -22,14 +22,14 @@ struct answers {
 };
 
 /// Measures the moments of the batch norm layers, if any, in one pass over training samples of all
-/// clients, then goes through the test set. Of several networks the outputs are averaged. `scale`: of
-/// each hidden layer's result.
+/// clients, unless some are `given`; then goes through the test set. Of several networks the outputs
+/// are averaged. `scale`: of each hidden layer's result.
 ///
 /// Numerics  Both passes go batch by batch, and batches are added up in order: the result does not
 ///           depend on the number of workers.
 answers answer(std::span<const std::shared_ptr<network>> networks, double scale,
                const device_data& train, const device_data& test, std::span<const client> clients,
-               pool& workers);
+               pool& workers, const network_moments& given = {});
 
 /// Of each client: its own test samples where it has such. Otherwise test images of labels outside its
 /// own are left out by their row. Classes outside its own are left out by their column. NaN where no row

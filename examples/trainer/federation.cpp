@@ -203,7 +203,8 @@ method_result result_of(const std::string& name, const account& a, const archite
 }
 
 answers server_answers(const server& central, const federation& all, pool& workers) {
-  return answer(central.evaluated_networks(), 1, all.train, all.test, all.clients, workers);
+  return answer(central.evaluated_networks(), 1, all.train, all.test, all.clients, workers,
+                central.evaluated_moments());
 }
 
 /// What clients have from the server's model and from those of their capacities.
@@ -225,7 +226,8 @@ void judge_clients(method_result& out, const answers& whole, const subfed::cohor
     answers given = whole;
     if (part) {
       const std::shared_ptr<network> networks[] = {part->network};
-      given = answer(networks, part->scale, all.train, all.test, all.clients, workers);
+      given =
+          answer(networks, part->scale, all.train, all.test, all.clients, workers, part->moments);
     }
     const std::vector<double> of_part = part ? local_accuracies(given, all.clients) : of_whole;
     std::vector<double> local;

@@ -74,6 +74,13 @@ class method {
   /// How many keep probabilities of all clients there are in each of keep_bins bins.
   virtual std::vector<std::int64_t> keep_counts() const { return {}; }
 
+  /// The statistics of the batch norm layers with which a part of the server's model is evaluated;
+  /// empty: they are measured.
+  virtual network_moments moments_of(const subfed::submodel& part) const {
+    static_cast<void>(part);
+    return {};
+  }
+
   /// The models whose outputs are averaged when the server's is evaluated.
   virtual std::vector<subfed::submodel> evaluated_submodels() const {
     return {subfed::submodel::full(described_.net)};

@@ -45,6 +45,10 @@ struct layer : torch::nn::Module {
       return at::batch_norm(x, weight, bias, seen.mean, seen.variance, false, 0, norm_epsilon,
                             use_cudnn);
     }
+    if (pass.mode == norm_mode::track) {
+      return at::batch_norm(x, weight, bias, seen.mean, seen.variance, true, 0.1, norm_epsilon,
+                            use_cudnn);
+    }
     // Momentum 1 replaces the running moments by this batch's.
     seen = {at::zeros_like(weight), at::zeros_like(weight)};
     return at::batch_norm(x, weight, bias, seen.mean, seen.variance, true, 1, norm_epsilon,

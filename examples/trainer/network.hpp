@@ -27,6 +27,7 @@ using network_moments = std::vector<moments>;  // one a batch norm layer, in ord
 enum class norm_mode {
   batch,    // by the batch's own moments
   measure,  // by the batch's own moments, which are written down
+  track,    // by the batch's own moments, towards which running ones move as in PyTorch
   given     // by moments measured before
 };
 
@@ -38,7 +39,7 @@ struct channel_factors {
 
 struct forward_pass {
   norm_mode mode = norm_mode::batch;
-  network_moments* moments = nullptr;  // written in mode measure, read in mode given
+  network_moments* moments = nullptr;  // written in mode measure, read in mode given, both in track
   double scale = 1;                    // of each hidden layer's result: 1 / capacity in training
   const channel_factors* factors = nullptr;  // of what the relus let through
 };

@@ -298,6 +298,25 @@ void add_methods(command_line& line, options& o) {
       "FedDrop and UniDrop: whether channels are drawn for each mini-batch, as in the "
       "paper, or once in each round, so that clients are sent only what they keep: batch or "
       "round.");
+  line.add_choice(
+      "synchronization", o.synchronised, {{"all", true}, {"none", false}},
+      "FedDrop and UniDrop: all: all clients compare their keep probabilities with the same "
+      "thresholds. none: each client draws thresholds of its own [FedDrop, Fig. 7].");
+  line.add_choice(
+      "dropout-scaling", o.dropout_scaling, {{"inverse", true}, {"none", false}},
+      "FedDrop and UniDrop: inverse: a channel that is kept with probability p is multiplied by "
+      "1 / p in training; none: it is not [FedDrop, Fig. 7].");
+  line.add_choice(
+      "initialization", o.fixed_start, {{"fixed", true}, {"he", false}},
+      "FedDrop and UniDrop: the variance of the first weights of a node with N inputs. fixed: "
+      "2 p / N, with the keep probability p that all channels start with [FedDrop, Theorem 1]; "
+      "he: 2 / N, as without dropout.");
+  line.add_choice(
+      "batch-norm", o.statistics,
+      {{"static", norm_statistics::measured}, {"running", norm_statistics::running}},
+      "HeteroFL: static: statistics of batch norm are measured when a model is evaluated, and "
+      "training tracks none [HeteroFL]. running: clients track them as PyTorch does, and the "
+      "server's are the mean over the clients that hold a channel.");
   line.add("proximal", o.proximal,
            "FedProx: mu, the weight of the distance to the server's model.");
 }
@@ -352,6 +371,9 @@ std::string why_out_of_force(std::string_view name, const options& o) {
   }
   if (name == "norm" && o.model != model_kind::small) return "it needs --model small";
   if (name == "untied-skips" && o.model != model_kind::small) return "it needs --model small";
+  const bool has_batch_norm = o.model == model_kind::small ? o.norm == norm_kind::batch
+                                                           : o.model == model_kind::pre_resnet18;
+  if (name == "batch-norm" && !has_batch_norm) return "the network has no batch norm";
   constexpr std::string_view of_labels[] = {"labels", "dirichlet", "dirichlet-split",
                                             "absent-logits"};
   if (data_of(o.model) == data_kind::text &&

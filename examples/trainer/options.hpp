@@ -39,6 +39,9 @@ constexpr data_kind data_of(model_kind model) {
 }
 /// What stands in front of each convolution; without batch norm convolutions have biases.
 enum class norm_kind { batch, none };
+/// Statistics of batch norm: measured when the model is evaluated; or tracked in training and
+/// averaged.
+enum class norm_statistics { measured, running };
 
 /// What a client that lies does to its difference to what it was sent.
 enum class lie { scaled, flipped };
@@ -117,7 +120,11 @@ struct options {
   subfed::distillation_options distilled;
   double flops_ratio = 0.5;  // r of FedDrop and UniDrop
   thresholds drop_by = thresholds::batch;
-  double proximal = 0.1;  // mu of FedProx
+  bool synchronised = true;     // all clients have the same thresholds [FedDrop, Fig. 7]
+  bool dropout_scaling = true;  // 1 / p for what is kept
+  bool fixed_start = true;      // first weights of variance 2 p / N; otherwise 2 / N
+  norm_statistics statistics = norm_statistics::measured;  // of HeteroFL
+  double proximal = 0.1;                                   // mu of FedProx
 
   // How the program runs. The device changes results in their last digits, the data more.
   std::int64_t eval_every = 16;        // but in which rounds there is one

@@ -306,7 +306,7 @@ std::optional<server::part_network> server::network_of(std::uint64_t client, std
   if (part.size() == described_.net.size()) return std::nullopt;
   const host_copy globals(network_->tensors());
   part_network out{make_network(described_.channels(part), described_.norm),
-                   method_->scale(key.capacity.value()), part.size()};
+                   method_->scale(key.capacity.value()), part.size(), method_->moments_of(part)};
   subfed::slice<float>(globals.tensors(), part, out.network->tensors());
   out.network->to(device_);
   return out;
@@ -321,6 +321,10 @@ std::vector<std::shared_ptr<network>> server::evaluated_networks() const {
     out.back()->to(device_);
   }
   return out;
+}
+
+network_moments server::evaluated_moments() const {
+  return method_->moments_of(subfed::submodel::full(described_.net));
 }
 
 void server::keep(checkpoint& in) const {

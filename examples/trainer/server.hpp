@@ -46,11 +46,15 @@ class server {
   /// Networks whose outputs are averaged when the server's model is evaluated.
   std::vector<std::shared_ptr<network>> evaluated_networks() const;
 
+  /// The statistics of its batch norm layers; empty: they are measured.
+  network_moments evaluated_moments() const;
+
   /// A network that a client has, and the factor of each hidden layer's result in it.
   struct part_network {
     std::shared_ptr<trainer::network> network;
     double scale = 1;
     std::int64_t parameters = 0;
+    network_moments moments;  // of its batch norm layers; empty: they are measured
   };
   /// The one that a client of that capacity would be sent in that round; empty where it is the
   /// server's model, and for methods whose clients all have the same.

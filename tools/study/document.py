@@ -6,6 +6,7 @@ Marks of the template, each between two @:
   tests E            its differences, paired by seed
   capacities E       accuracy of the model of each capacity
   costs E            bytes and multiply-adds of its runs
+  keep E/S/M         which share of the keep probabilities is in which bin, round by round
   picture P TITLE    a picture of pictures.py
   mean E/S/M         the mean of a cell, and so on: deviation, count, local
   capacity E/S/M/C   the mean of the model of the capacity C
@@ -232,6 +233,27 @@ class Document:
             return "There are no results yet."
         return _rows(["", "", "MB of a round", "MFLOPs of an image", "accuracy, %"], rows)
 
+    def keep(self, path):
+        """Percent of all keep probabilities of all clients, the mean over the seeds."""
+        by_round, seeds = {}, set()
+        e, s, m = self._at(path)
+        for seed in s.seeds:
+            row = self.results.rows.get(e.run(s, m, seed).key)
+            for at, counts in row.keep if row else []:
+                seeds.add(seed)
+                for b, n in counts.items():
+                    share = 100 * n / sum(counts.values())
+                    by_round.setdefault(at, {}).setdefault(b, []).append(share)
+        if not seeds:
+            return "No run of this has reported it yet."
+        bins = list(next(iter(by_round.values())))
+        used = [i for i, b in enumerate(bins) if any(mean(r[b]) for r in by_round.values())]
+        shown = bins[used[0]:used[-1] + 1]
+        titles = [f"{bins[i - 1] if i else '0'} to {b}"
+                  for i, b in enumerate(bins) if b in shown]
+        return _rows(["round", *titles], [[str(at), *(number(mean(r[b])) for b in shown)]
+                                          for at, r in sorted(by_round.items())])
+
     # Figures in sentences.
 
     def _at(self, path):
@@ -416,7 +438,7 @@ class Document:
                  "minute": self.minute, "missing": self.missing, "evenness": self.evenness,
                  "independent": self.independent, "repeated": self.repeated}
         taking = {"table": self.table, "tests": self.tests, "capacities": self.capacities,
-                  "costs": self.costs, "picture": self.picture, "diff": self.diff,
+                  "costs": self.costs, "keep": self.keep, "picture": self.picture, "diff": self.diff,
                   "across": self.across, "paper": self.paper, "command": self.command, "row": self.row,
                   "capacity": self.capacity, "locals": self.local, "between": self.between,
                   "pairs": self.pairs,

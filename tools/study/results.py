@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""What runs have given: a CSV file for each experiment, and one with its curves."""
+"""What runs have given: a CSV file for each experiment, one with its curves, and for methods that
+have keep probabilities one with how many there were in each bin."""
 import csv
 import io
 import os
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from description import Refusal
@@ -29,6 +30,7 @@ class Point:
 class Row:
     cells: dict   # as in the file
     curve: list   # of Point
+    keep: list = field(default_factory=list)  # of (round, {upper end of a bin: how many})
 
     @property
     def accuracy(self):
@@ -68,6 +70,11 @@ def _number(text):
     return int(text) if text else None
 
 
+def _histogram(line):
+    """A line of a file of keep probabilities: the round, and how many each bin has."""
+    return int(line["round"]), {b: int(n) for b, n in line.items() if b != "round"}
+
+
 class Results:
     """All rows of a folder, by the key of their run."""
 
@@ -75,18 +82,22 @@ class Results:
         self.folder = Path(folder)
         self.rows, self.file_of = {}, {}
         for path in sorted(self.folder.glob("*.csv")):
-            if path.stem.endswith("-curves"):
+            if path.stem.endswith(("-curves", "-keep")):
                 continue
-            curves = {}
+            curves, kept = {}, {}
             beside = path.with_name(path.stem + "-curves.csv")
             for point in _table(beside) if beside.exists() else []:
                 curves.setdefault(point["hash"], []).append(
                     Point(int(point["round"]), float(point["accuracy"]), float(point["local"]),
                           _number(point["bytes"]), _number(point["flops"])))
+            beside = path.with_name(path.stem + "-keep.csv")
+            for line in _table(beside) if beside.exists() else []:
+                kept.setdefault(line.pop("hash"), []).append(_histogram(line))
             for cells in _table(path):
                 if set(cells) != set(_COLUMNS):
                     raise Refusal(f"{path} does not have the columns {', '.join(_COLUMNS)}.")
-                self.rows[cells["hash"]] = Row(cells, curves.get(cells["hash"], []))
+                self.rows[cells["hash"]] = Row(cells, curves.get(cells["hash"], []),
+                                               kept.get(cells["hash"], []))
                 self.file_of[cells["hash"]] = path.stem
 
     def of(self, place):
@@ -108,12 +119,12 @@ class Results:
                  if k in owners and r.seconds is not None]
         return sum(s for s, _ in timed) / sum(u for _, u in timed) if timed else None
 
-    def add(self, place, cells, curve):
+    def add(self, place, cells, curve, keep=()):
         """A finished run, into the file of `place`'s experiment."""
         cells = {"hash": place.run.key, "setting": place.setting.name, "method": place.run.method,
                  "seed": str(place.run.seed), **cells,
                  "command": "scripts/demo " + shlex.join(place.run.words)}
-        self.rows[place.run.key] = Row(cells, curve)
+        self.rows[place.run.key] = Row(cells, curve, list(keep))
         self.file_of[place.run.key] = place.experiment.name
         self._write(place.experiment.name)
 
@@ -132,16 +143,24 @@ class Results:
                 points.writerow([key, p.round, f"{p.accuracy:.4f}", f"{p.local:.4f}",
                                  "" if p.bytes is None else p.bytes,
                                  "" if p.flops is None else p.flops])
+        beside = [(f"{name}-curves.csv", curves)]
+        histograms = [(key, *h) for key in keys for h in self.rows[key].keep]
+        if histograms:
+            kept = io.StringIO()
+            lines = csv.writer(kept, lineterminator="\n")
+            lines.writerow(["hash", "round", *histograms[0][2]])
+            lines.writerows([key, at, *counts.values()] for key, at, counts in histograms)
+            beside.append((f"{name}-keep.csv", kept))
         self.folder.mkdir(parents=True, exist_ok=True)
-        # The curves first: a row says that a run is done.
-        for path, text in ((f"{name}-curves.csv", curves), (f"{name}.csv", whole)):
+        # What is beside the rows first: a row says that a run is done.
+        for path, text in (*beside, (f"{name}.csv", whole)):
             part = self.folder / (path + ".part")
             part.write_text(text.getvalue(), encoding="utf-8")
             os.replace(part, self.folder / path)
 
 
 def read_run(folder, run):
-    """What the trainer has left in its folder: cells of a row, and the curve."""
+    """What the trainer has left in its folder: cells of a row, the curve, and keep probabilities."""
     folder = Path(folder)
     history = _table(folder / f"{run.method}.csv")
     wanted = run.option("rounds", None)
@@ -163,4 +182,5 @@ def read_run(folder, run):
              "worst": worst, "capacities": capacities, "gini": f"{gini(held):.4f}",
              "never": f"{held.count(0) / len(held):.4f}", "rounds": str(curve[-1].round),
              "bytes_round": costs["bytes_per_round"], "flops_image": costs["client_flops"]}
-    return cells, curve
+    keep = folder / f"{run.method}-keep.csv"
+    return cells, curve, [_histogram(line) for line in _table(keep)] if keep.exists() else []

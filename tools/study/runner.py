@@ -103,11 +103,11 @@ class Runner:
             return (f"{done.last_line()} (status {status}, {done.log}; without the folder "
                     f"{done.folder.name} beside it the run starts over)")
         try:
-            cells, curve = read_run(done.folder, done.place.run)
+            cells, curve, keep = read_run(done.folder, done.place.run)
         except (OSError, Refusal, KeyError, ValueError, StopIteration) as error:
             return f"its results cannot be read: {error!r} ({done.folder})"
         cells |= {"seconds": f"{done.seconds:.1f}", "version": self.version}
-        self.results.add(self.owners[done.place.run.key], cells, curve)
+        self.results.add(self.owners[done.place.run.key], cells, curve, keep)
         self.spent += time.monotonic() - done.began
         self.trained += done.place.run.units
         # What is left is as good as nothing: the row has it.

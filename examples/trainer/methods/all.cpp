@@ -41,12 +41,15 @@ named_method for_images(named_method m) {
   return m;
 }
 
+const std::vector<std::string> options_of_dropout = {"flops-ratio", "thresholds", "synchronization",
+                                                     "dropout-scaling", "initialization"};
+
 const named_method methods_[] = {
     of_parts("fedrolex", "Clients train a window of channels that rolls on every round.",
              methods::fedrolex, runs::by_default,
              {"step", "overlap", "client-phase", "layer-phases"}),
     of_parts("heterofl", "Clients train the first channels, the same in every round.",
-             methods::heterofl, runs::by_default),
+             methods::heterofl, runs::by_default, {"batch-norm"}),
     of_parts("federated-dropout",
              "Clients train random channels; --seed-policy says who shares a set.",
              methods::federated_dropout, runs::by_default, {"seed-policy", "untied-skips"}),
@@ -57,10 +60,10 @@ const named_method methods_[] = {
     for_images(of_all_alike(
         "feddrop",
         "Channels are dropped by common thresholds; keep probabilities follow the updates.",
-        methods::feddrop, all_largest, runs::if_asked, {"flops-ratio", "thresholds"})),
+        methods::feddrop, all_largest, runs::if_asked, options_of_dropout)),
     for_images(of_all_alike(
         "unidrop", "As feddrop, but all channels of all clients have the same keep probability.",
-        methods::unidrop, all_largest, runs::if_asked, {"flops-ratio", "thresholds"})),
+        methods::unidrop, all_largest, runs::if_asked, options_of_dropout)),
     of_all_alike("fedavg", "All clients train the model of the largest capacity: the upper bound.",
                  methods::fedavg, all_largest, runs::by_default),
     of_all_alike("fedprox", "As fedavg, but a client is kept near the model that it was sent.",

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <subfed/adapt/torch.hpp>
 #include <subfed/draw.hpp>
+#include <subfed/philox.hpp>
 #include <subfed/systems/feddrop.hpp>
 #include <subfed/systems/feddrop_budget.hpp>
 #include <subfed/systems/feddrop_optimizer.hpp>
@@ -23,9 +24,12 @@ namespace trainer::methods {
 namespace {
 
 /// S = {n : t_n < p[n]}; where that is empty the node of the smallest threshold, as a convolution
-/// needs a channel.
-subfed::index_set kept_nodes(const subfed::keep_probabilities& keep, std::uint64_t step,
-                             const subfed::draw_request& where) {
+/// needs a channel. Without synchronisation the thresholds are of a seed of the client's own.
+subfed::index_set kept_nodes(const options& settings, const subfed::keep_probabilities& keep,
+                             std::uint64_t step, subfed::draw_request where) {
+  if (!settings.synchronised) {
+    where.seed = subfed::random_stream(where.seed, where.client, 0, "own thresholds").bits(0);
+  }
   subfed::index_set set = subfed::sync_dropout{keep, step}(where);
   if (set.size() != 0) return set;
   std::int64_t least = 0;
@@ -49,7 +53,7 @@ class dropping_client : public client_side {
       return loss_of(*own.network, own.part, samples);  // what was sent is what is kept
     }
     const auto scheme = [&](const subfed::draw_request& where) {
-      return kept_nodes(keep_, samples.step, where);
+      return kept_nodes(settings_, keep_, samples.step, where);
     };
     const subfed::submodel kept = subfed::draw(described_.net, scheme, own.key);
     const narrowed_network narrow(*own.network, described_, subfed::within(kept, own.part));
@@ -69,8 +73,9 @@ class dropping_client : public client_side {
     channel_factors factors;
     for (const subfed::group_id g : described_.stream) factors.stream.push_back(factors_of(g));
     for (const subfed::group_id g : described_.inner) factors.inner.push_back(factors_of(g));
-    const at::Tensor logits =
-        network.forward(samples.inputs, {norm_mode::batch, nullptr, 1, &factors});
+    const at::Tensor logits = network.forward(
+        samples.inputs,
+        {norm_mode::batch, nullptr, 1, settings_.dropout_scaling ? &factors : nullptr});
     const at::Tensor loss = masked_loss(logits, samples, settings_.absent);
     loss.backward();
     return loss.detach();
@@ -90,7 +95,7 @@ class unidrop_method : public method {
 
   subfed::index_set nodes(const subfed::draw_request& where) const override {
     if (settings().drop_by == thresholds::batch) return subfed::index_set::full(where.extent);
-    return kept_nodes(keep_of(where.client), 0, where);
+    return kept_nodes(settings(), keep_of(where.client), 0, where);
   }
   std::unique_ptr<client_side> client(const local_training& own) const override {
     return std::make_unique<dropping_client>(settings(), described(), keep_of(own.who->number));
@@ -109,7 +114,9 @@ class unidrop_method : public method {
     return out;
   }
   /// [FedDrop, Theorem 1]
-  double start_variance() const override { return 2 * budget_.constant_start(); }
+  double start_variance() const override {
+    return settings().fixed_start ? 2 * budget_.constant_start() : 2;
+  }
 
  protected:
   virtual const subfed::keep_probabilities& keep_of(std::uint64_t) const { return start_; }

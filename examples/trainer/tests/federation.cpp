@@ -118,6 +118,12 @@ std::vector<std::pair<std::string, trainer::options>> everything() {
   by_round.norm = trainer::norm_kind::none;
   by_round.absent = trainer::absent_classes::trained;
   out.emplace_back("feddrop", by_round);
+  trainer::options bare = small_settings();
+  bare.synchronised = bare.dropout_scaling = bare.fixed_start = false;
+  out.emplace_back("feddrop", bare);
+  trainer::options tracked = small_settings();
+  tracked.statistics = trainer::norm_statistics::running;
+  out.emplace_back("heterofl", tracked);
   trainer::options by_element = small_settings();
   by_element.weights = trainer::weight_rule::both;
   by_element.weights_by_element = true;

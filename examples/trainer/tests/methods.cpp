@@ -89,6 +89,12 @@ trainer::tensor_list after(const std::string& name, const trainer::options& sett
   return small_run(name, settings).rounds(rounds);
 }
 
+/// The keep probability that FedDrop and UniDrop start with.
+double start_of_keep(const trainer::options& settings, const trainer::architecture& net) {
+  return subfed::flops_budget(subfed::expected_flops(net.net, net.work), settings.flops_ratio)
+      .constant_start();
+}
+
 }  // namespace
 
 DOCTEST_TEST_CASE("when all clients can hold everything, every scheme is FedAvg") {
@@ -314,6 +320,128 @@ DOCTEST_TEST_CASE("what a mini-batch drops is not trained by it") {
   const auto still = moved.eq(0).sum().item<std::int64_t>();
   DOCTEST_CHECK(still > 0);
   DOCTEST_CHECK(still < 32);
+}
+
+DOCTEST_TEST_CASE("without synchronisation every client has thresholds of its own") {
+  trainer::options settings = all_of_capacity_1();
+  settings.drop_by = trainer::thresholds::round;
+  const trainer::architecture net = trainer::describe(trainer::full_size());
+  const auto kept = [&](std::uint64_t client, std::uint64_t round, std::uint64_t seed) {
+    return trainer::find_method("unidrop")
+        .make(settings, net)
+        ->nodes({seed, round, client, "inner2", 64, 1});
+  };
+  DOCTEST_CHECK(kept(0, 3, 1) == kept(1, 3, 1));
+  const subfed::index_set common = kept(0, 3, 1);
+  settings.synchronised = false;
+  DOCTEST_CHECK(kept(0, 3, 1) == kept(0, 3, 1));
+  DOCTEST_CHECK(kept(0, 3, 1) != common);
+  DOCTEST_CHECK(kept(0, 3, 1) != kept(1, 3, 1));
+  DOCTEST_CHECK(kept(0, 3, 1) != kept(0, 4, 1));
+  DOCTEST_CHECK(kept(0, 3, 1) != kept(0, 3, 2));
+  double nodes = 0;
+  for (std::uint64_t c = 0; c < 200; ++c) nodes += static_cast<double>(kept(c, 0, 1).size());
+  DOCTEST_CHECK(std::fabs(nodes / (200 * 64) - start_of_keep(settings, net)) < 0.02);
+}
+
+DOCTEST_TEST_CASE("clients that drop for each mini-batch do so by thresholds of their own, too") {
+  // One step of two clients from the same values: what only one of them moves, the other dropped.
+  trainer::options settings = all_of_capacity_1();
+  settings.cohort.clients = 2;
+  settings.cohort.participation = 1;
+  const auto moved_by_one = [&] {
+    small_run run("unidrop", settings);
+    run.plan = {1, 64, 0.05, 0, 0};
+    const auto before = run.rounds(0);
+    run.rounds(1);
+    std::vector<at::Tensor> moved;
+    for (const trainer::local_training& t : run.trainings) {
+      moved.push_back((t.network->tensors()[0] - before[0]).abs().sum({1, 2, 3}).gt(0));
+    }
+    return moved[0].ne(moved[1]).sum().item<std::int64_t>();
+  };
+  DOCTEST_CHECK(moved_by_one() == 0);
+  settings.synchronised = false;
+  DOCTEST_CHECK(moved_by_one() > 0);
+}
+
+DOCTEST_TEST_CASE("without dropout scaling a client's loss is that of the network it was sent") {
+  trainer::options settings = all_of_capacity_1();
+  settings.drop_by = trainer::thresholds::round;
+  settings.absent = trainer::absent_classes::trained;
+  settings.norm = trainer::norm_kind::none;  // batch norm hides the factors
+  const auto apart = [&] {
+    small_run run("unidrop", settings);
+    const auto cohort = subfed::cohort_model(settings.cohort).members(0);
+    auto trainings = run.central->cut(cohort, run.clients, 0);
+    trainer::local_training& own = trainings[0];
+    const trainer::batch all{
+        run.data->inputs(own.who->samples), run.data->targets(own.who->samples), {}};
+    const double plain =
+        trainer::masked_loss(own.network->forward(all.inputs, {}), all, settings.absent)
+            .item<double>();
+    trainer::train(own, *run.data, {1, 64, 0.05, 0, 0});
+    return std::fabs(own.loss - plain);
+  };
+  DOCTEST_CHECK(apart() > 1e-3);
+  settings.dropout_scaling = false;
+  DOCTEST_CHECK(apart() < 1e-5);
+}
+
+DOCTEST_TEST_CASE("first weights have the variance 2 p / N, or 2 / N") {
+  trainer::options settings = all_of_capacity_1();
+  const trainer::architecture net = trainer::describe(trainer::full_size());
+  const double p = start_of_keep(settings, net);
+  DOCTEST_CHECK(p < 0.8);
+  const auto fixed = after("unidrop", settings, 0);
+  settings.fixed_start = false;
+  const auto he = after("unidrop", settings, 0), without_dropout = after("fedavg", settings, 0);
+  DOCTEST_CHECK(distance(he, without_dropout) == 0);
+  DOCTEST_CHECK(at::allclose(he[0] * std::sqrt(p), fixed[0], 1e-5, 1e-6));
+}
+
+DOCTEST_TEST_CASE("running statistics are those of the clients, averaged over the holders") {
+  trainer::options settings = all_of_capacity_1();
+  settings.statistics = trainer::norm_statistics::running;
+  settings.cohort.clients = 2;
+  settings.cohort.participation = 1;
+  settings.cohort.mix.classes = {{0.5, 1}};
+  small_run run("heterofl", settings);
+  const auto untouched = run.central->evaluated_moments();
+  DOCTEST_REQUIRE(untouched.size() == 5);
+  const auto cohort = subfed::cohort_model(settings.cohort).members(0);
+  auto trainings = run.central->cut(cohort, run.clients, 0);
+  std::vector<trainer::network_moments> seen(2);
+  for (std::size_t c = 0; c < 2; ++c) {  // of the one batch
+    trainings[c].network->forward(run.data->inputs(trainings[c].who->samples),
+                                  {trainer::norm_mode::measure, &seen[c], 2});
+    trainer::train(trainings[c], *run.data, {1, 64, 0.05, 0, 0});
+  }
+  run.central->average(trainings);
+  const auto now = run.central->evaluated_moments();
+  const auto part = run.central->network_of(0, 1, 0.5);
+  DOCTEST_REQUIRE(part);
+  for (std::size_t n = 0; n < now.size(); ++n) {
+    const std::int64_t all = now[n].mean.size(0), held = seen[0][n].mean.size(0);
+    DOCTEST_CHECK(2 * held == all);
+    const at::Tensor mean = (seen[0][n].mean + seen[1][n].mean) / 2;
+    const at::Tensor variance = (seen[0][n].variance + seen[1][n].variance) / 2;
+    DOCTEST_CHECK(at::allclose(now[n].mean.narrow(0, 0, held), 0.1 * mean, 1e-4, 1e-5));
+    DOCTEST_CHECK(at::allclose(now[n].variance.narrow(0, 0, held), 0.9 + 0.1 * variance, 1e-4));
+    DOCTEST_CHECK(at::equal(now[n].mean.narrow(0, held, held), at::zeros({held})));
+    DOCTEST_CHECK(at::equal(now[n].variance.narrow(0, held, held), at::ones({held})));
+    DOCTEST_CHECK(at::equal(part->moments[n].mean, now[n].mean.narrow(0, 0, held)));
+    DOCTEST_CHECK(at::equal(part->moments[n].variance, now[n].variance.narrow(0, 0, held)));
+  }
+}
+
+DOCTEST_TEST_CASE("running statistics change what is evaluated, not what is trained") {
+  trainer::options settings = all_of_capacity_1();
+  settings.cohort.mix.classes = {{1.0, 1}, {0.5, 1}};
+  const auto measured = after("heterofl", settings, 3);
+  DOCTEST_CHECK(small_run("heterofl", settings).central->evaluated_moments().empty());
+  settings.statistics = trainer::norm_statistics::running;
+  DOCTEST_CHECK(distance(after("heterofl", settings, 3), measured) == 0);
 }
 
 DOCTEST_TEST_CASE("weights and the server's optimiser do what their names say") {

@@ -19,7 +19,8 @@ const trainer::method_name known[] = {
      "Stays.",
      true,
      true,
-     {"seed-policy", "untied-skips", "flops-ratio", "thresholds", "proximal"}},
+     {"seed-policy", "untied-skips", "flops-ratio", "thresholds", "synchronization",
+      "dropout-scaling", "initialization", "batch-norm", "proximal"}},
     {"fjord", "Nests.", true, true, {"widths", "distillation", "alpha", "temperature"}},
     {"fedavg", "Cuts nothing.", false, false},
     {"dropping", "Scales channels.", false, false, {}, false}};
@@ -133,6 +134,12 @@ const std::vector<const char*> all_options = {"--method",
                                               "0.625",
                                               "--thresholds",
                                               "round",
+                                              "--synchronization",
+                                              "none",
+                                              "--dropout-scaling",
+                                              "none",
+                                              "--initialization",
+                                              "he",
                                               "--proximal",
                                               "0.01",
                                               "--eval-every",
@@ -194,6 +201,10 @@ TEST_CASE("the defaults are the protocol of the paper") {
   CHECK(o.width == 1);
   CHECK(o.scaler);
   CHECK(o.drop_by == trainer::thresholds::batch);
+  CHECK(o.synchronised);
+  CHECK(o.dropout_scaling);
+  CHECK(o.fixed_start);
+  CHECK(o.statistics == trainer::norm_statistics::measured);
   CHECK(o.cohort.cohort_rounds == 1);
   CHECK(o.member_by == subfed::ensemble_members::assignment::per_round);
   CHECK_FALSE(o.split_by_class);
@@ -250,6 +261,9 @@ TEST_CASE("each option reaches its place") {
   CHECK(o.distilled.temperature == 3);
   CHECK(o.flops_ratio == 0.625);
   CHECK(o.drop_by == trainer::thresholds::round);
+  CHECK_FALSE(o.synchronised);
+  CHECK_FALSE(o.dropout_scaling);
+  CHECK_FALSE(o.fixed_start);
   CHECK(o.proximal == 0.01);
   CHECK(o.eval_every == 4);
   CHECK(o.checkpoint_every == 0);
@@ -293,6 +307,11 @@ TEST_CASE("words stand for what they say") {
   CHECK(parsed({"--server-optimizer", "adagrad"}).server == trainer::server_rule::adagrad);
   CHECK(parsed({"--server-optimizer", "adam"}).server == trainer::server_rule::adam);
   CHECK(parsed({"--thresholds", "round"}).drop_by == trainer::thresholds::round);
+  CHECK(parsed({"--synchronization", "all"}).synchronised);
+  CHECK(parsed({"--dropout-scaling", "inverse"}).dropout_scaling);
+  CHECK(parsed({"--initialization", "fixed"}).fixed_start);
+  CHECK(parsed({"--batch-norm", "static"}).statistics == trainer::norm_statistics::measured);
+  CHECK(parsed({"--batch-norm", "running"}).statistics == trainer::norm_statistics::running);
   CHECK(parsed({"--step", "-3"}).window_step == -3);
 
   const subfed::draw_request where{
@@ -476,6 +495,8 @@ TEST_CASE("options that exclude or need another say so") {
         "--sums fixed-point cannot be used with --weight-each element.");
   CHECK(refused({"--device", "cuda", "--sums", "fixed-point"}) ==
         "--sums fixed-point cannot be used with --device cuda.");
+  CHECK(refused({"--device", "cuda", "--batch-norm", "running"}) ==
+        "--batch-norm running cannot be used with --device cuda.");
 }
 
 TEST_CASE("an option that would have no effect is refused, with the reason") {
@@ -496,6 +517,10 @@ TEST_CASE("an option that would have no effect is refused, with the reason") {
                                       {"--seed-policy", "client"},
                                       {"--flops-ratio", "0.25"},
                                       {"--thresholds", "round"},
+                                      {"--synchronization", "none"},
+                                      {"--dropout-scaling", "none"},
+                                      {"--initialization", "he"},
+                                      {"--batch-norm", "running"},
                                       {"--widths", "1"},
                                       {"--scaler", "none"},
                                       {"--server-scale", "2"}}) {
@@ -514,6 +539,10 @@ TEST_CASE("an option that would have no effect is refused, with the reason") {
   CHECK(without({"--model", "lenet", "--norm", "batch"}) == "it needs --model small.");
   CHECK(refused({"--model", "pre-resnet18", "--untied-skips"}) ==
         "--untied-skips would have no effect: it needs --model small.");
+  CHECK(without({"--model", "lenet", "--batch-norm", "running"}) ==
+        "the network has no batch norm.");
+  CHECK(without({"--norm", "none", "--batch-norm", "running"}) == "the network has no batch norm.");
+  CHECK(parsed({"--model", "pre-resnet18", "--batch-norm", "running"}).notes.empty());
   CHECK(without({"--sums-bound", "8"}) == "it needs --sums fixed-point.");
   CHECK(without({"--lie", "scaled"}) == "it needs --liars.");
   CHECK(without({"--lie-factor", "2"}) == "it needs --liars.");

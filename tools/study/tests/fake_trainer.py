@@ -42,3 +42,4 @@ accuracy = 0.5 + 0.01 * seed + (0.1 if method == "fedrolex" else 0)
 if options.get("labels") == "5":  # as a newer trainer
     (folder / f"{method}-clients.csv").write_text("client,local_accuracy\n0,0.75\n1,0.25\n2,nan\n")
     (folder / f"{method}-capacities.csv").write_text("capacity,accuracy\n1,0.6\n0.5,0.4\n")
+    (folder / f"{method}-keep.csv").write_text(f"round,0.50,0.75,1.00\n2,0,4,0\n4,0,{seed},1\n")

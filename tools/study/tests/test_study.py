@@ -265,6 +265,18 @@ class Program(unittest.TestCase):
         self.assertEqual(row.cells["command"], "scripts/demo --method fedrolex --seed 2 --rounds 4 "
                                                "--labels 5 --redraw-capacities")
         self.assertEqual(row.cells["version"], "fake")
+        self.assertEqual(row.keep, [(2, {"0.50": 0, "0.75": 4, "1.00": 0}),
+                                    (4, {"0.50": 0, "0.75": 2, "1.00": 1})])
+
+    def test_keep_probabilities(self):
+        (self.at / "small.md.in").write_text("@keep first/five/fedrolex@\n@keep first/two/fedrolex@")
+        self.study("--only", "^first/two/fedrolex/1$")
+        self.assertFalse((self.at / "results" / "first-keep.csv").exists())
+        self.study("--only", "^first/.*/fedrolex/")
+        # Of the three seeds 1/2, 2/3 and 3/4 are in the second bin in the end; none is in the first.
+        self.assertEqual((self.at / "small.md").read_text().splitlines(), [
+            "| round | 0.50 to 0.75 | 0.75 to 1.00 |", "|---|---|---|",
+            "| 2 | 100.0 | 0.0 |", "| 4 | 63.9 | 36.1 |", "No run of this has reported it yet."])
 
     def test_only_and_list(self):
         self.study("--only", "first/two/.*/[12]$")
