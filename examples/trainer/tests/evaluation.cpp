@@ -74,6 +74,13 @@ DOCTEST_TEST_CASE(
   DOCTEST_CHECK(local[2] == among(clients[2], at::tensor({9, 10, 11, 150, 151, 152}, at::kLong)));
 }
 
+DOCTEST_TEST_CASE("of equal logits the first counts") {
+  std::vector<trainer::client> clients(1);
+  clients[0].labels = {1, 2};
+  const trainer::answers given{at::ones({3, 3}), at::tensor({1, 1, 2}, at::kLong)};
+  DOCTEST_CHECK(trainer::local_accuracies(given, clients)[0] == 2.0 / 3);
+}
+
 DOCTEST_TEST_CASE("clients without a test image are not in the mean") {
   const auto mean_of = [](const std::vector<double>& local) {
     return trainer::judge(four_answers(), local).local_accuracy;
