@@ -15,7 +15,7 @@ namespace {
 /// True for the classes that the client lacks.
 at::Tensor absent_classes_of(const client& who, std::int64_t classes, at::Device device) {
   at::Tensor absent = at::ones({classes}, at::kBool);
-  for (const std::int64_t label : who.labels) absent[label] = false;
+  for (const std::int64_t label : who.labels) absent.data_ptr<bool>()[label] = false;
   return absent.to(device);
 }
 
@@ -46,6 +46,8 @@ void train(local_training& own, const device_data& data, const training_plan& pl
 
   own.side->begin(own);
   at::Tensor total;  // stays on the device: reading it would make every step wait
+  const std::int64_t classes = own.network->classes();
+  const bool lacks_classes = !own.who->labels.empty() && std::ssize(own.who->labels) < classes;
   std::uint64_t steps = 0;
   double distance = 0, speed = 0;
   double flops = 0, count = 0;
@@ -58,9 +60,8 @@ void train(local_training& own, const device_data& data, const training_plan& pl
       samples.inputs = data.inputs(chosen);
       samples.targets = data.targets(chosen);
       samples.step = steps++;
-      if (!samples.absent.defined() && !own.who->labels.empty()) {
-        samples.absent =
-            absent_classes_of(*own.who, own.network->classes(), samples.targets.device());
+      if (lacks_classes && !samples.absent.defined()) {
+        samples.absent = absent_classes_of(*own.who, classes, samples.targets.device());
       }
       optimiser.zero_gradients();
       const at::Tensor loss = own.side->gradient(own, samples);

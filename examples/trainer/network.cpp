@@ -10,6 +10,7 @@
 
 #include "failure.hpp"
 #include "text_networks.hpp"
+#include "times.hpp"
 
 namespace trainer {
 namespace {
@@ -30,8 +31,7 @@ struct layer : torch::nn::Module {
   }
   at::Tensor convolve(const at::Tensor& x, std::int64_t stride, std::int64_t padding,
                       const forward_pass& pass) const {
-    const at::Tensor y = at::conv2d(x, weight, bias, stride, padding);
-    return pass.scale == 1 ? y : y * pass.scale;
+    return times(at::conv2d(x, weight, bias, stride, padding), pass.scale);
   }
 
   /// Layer number `index` of the batch norm layers.
@@ -179,8 +179,7 @@ at::Tensor le_net::forward(const at::Tensor& images, const forward_pass& pass) c
   at::Tensor x = at::max_pool2d(hidden(conv1_->convolve(images, 1, pass), 0), 2);
   x = at::max_pool2d(hidden(conv2_->convolve(x, 1, pass), 1), 2);
   x = at::avg_pool2d(hidden(conv3_->convolve(x, 1, 0, pass), 2), 2, 2);
-  const at::Tensor y = at::linear(x.flatten(1), fc1_->weight, fc1_->bias);
-  x = at::relu(pass.scale == 1 ? y : y * pass.scale);
+  x = at::relu(times(at::linear(x.flatten(1), fc1_->weight, fc1_->bias), pass.scale));
   if (pass.factors != nullptr) x = x * pass.factors->inner.at(3).flatten();
   return at::linear(x, fc2_->weight, fc2_->bias);
 }

@@ -8,11 +8,10 @@
 #include <vector>
 
 #include "text_data.hpp"
+#include "times.hpp"
 
 namespace trainer {
 namespace {
-
-at::Tensor times(const at::Tensor& x, double scale) { return scale == 1 ? x : x * scale; }
 
 /// Tensors under names, without first values.
 struct named_tensors : torch::nn::Module {

@@ -3,6 +3,9 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "failure.hpp"
 
 namespace trainer {
@@ -11,6 +14,28 @@ namespace {
 // Of Fashion-MNIST's training images, as bytes.
 constexpr double pixel_mean = 72.94;
 constexpr double pixel_deviation = 90.02;
+
+at::Tensor normalised(const at::Tensor& pixels) {
+  return pixels.to(at::kFloat).sub_(pixel_mean).div_(pixel_deviation);
+}
+
+/// normalised(images.index_select(0, samples)) on the CPU, bit for bit: there are only 256 different
+/// pixels, and LibTorch copies single bytes slowly.
+at::Tensor normalised_images(const at::Tensor& images, std::span<const std::int64_t> samples) {
+  static const at::Tensor of_byte = normalised(at::arange(256, at::kFloat));
+  const float* values = of_byte.data_ptr<float>();
+  const std::int64_t each = images.numel() / images.size(0);
+  std::vector<std::int64_t> extents = images.sizes().vec();
+  extents[0] = static_cast<std::int64_t>(samples.size());
+  at::Tensor out = at::empty(extents, at::kFloat);
+  auto* to = out.data_ptr<float>();
+  for (const std::int64_t s : samples) {
+    TORCH_CHECK_INDEX(s >= 0 && s < images.size(0), "There is no image ", s);
+    const std::uint8_t* from = images.data_ptr<std::uint8_t>() + s * each;
+    to = std::transform(from, from + each, to, [=](std::uint8_t pixel) { return values[pixel]; });
+  }
+  return out;
+}
 
 }  // namespace
 
@@ -62,9 +87,10 @@ at::Tensor device_data::index(std::span<const std::int64_t> samples) const {
 }
 
 at::Tensor device_data::inputs(std::span<const std::int64_t> samples) const {
+  const bool are_images = inputs_.scalar_type() == at::kByte;
+  if (are_images && inputs_.device().is_cpu()) return normalised_images(inputs_, samples);
   const at::Tensor chosen = inputs_.index_select(0, index(samples));
-  if (chosen.scalar_type() != at::kByte) return chosen;
-  return chosen.to(at::kFloat).sub_(pixel_mean).div_(pixel_deviation);
+  return are_images ? normalised(chosen) : chosen;
 }
 
 at::Tensor device_data::targets(std::span<const std::int64_t> samples) const {

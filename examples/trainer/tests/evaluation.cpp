@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "evaluation.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -37,6 +38,47 @@ DOCTEST_TEST_CASE("a client's accuracy is over images of its labels, among its l
   DOCTEST_CHECK(local[1] == 1);
   DOCTEST_CHECK(local[2] == 0.5);
   DOCTEST_CHECK(std::isnan(local[3]));
+}
+
+DOCTEST_TEST_CASE(
+    "accuracies of clients are those of LibTorch's operators, ties and NaN included") {
+  torch::manual_seed(1);
+  trainer::answers given;
+  given.logits = at::randint(0, 4, {300, 5}).to(at::kFloat);  // often two are the largest
+  for (const float special : {static_cast<float>(not_a_number), INFINITY, -INFINITY}) {
+    given.logits.masked_fill_(at::rand({300, 5}).lt(0.1), special);
+  }
+  given.targets = at::randint(0, 5, {300}, at::kLong);
+  given.each = 3;
+  std::vector<trainer::client> clients(3);
+  clients[0].labels = {1, 4};
+  clients[1].labels = {0, 2, 3};
+  clients[1].tests = {7, 99, 0, 7};
+  clients[2].tests = {3, 50};
+  const std::vector<double> local = trainer::local_accuracies(given, clients);
+  const auto among = [&](const trainer::client& c, const at::Tensor& rows) {
+    at::Tensor visible = given.logits.index_select(0, rows);
+    for (std::int64_t k = 0; k < 5; ++k) {
+      const bool lacks =
+          !c.labels.empty() && std::find(c.labels.begin(), c.labels.end(), k) == c.labels.end();
+      if (lacks) visible.select(1, k).fill_(-INFINITY);
+    }
+    const at::Tensor right = visible.argmax(1).eq(given.targets.index_select(0, rows));
+    return right.to(at::kDouble).mean().item<double>();
+  };
+  const at::Tensor own = at::logical_or(given.targets.eq(1), given.targets.eq(4));
+  DOCTEST_CHECK(local[0] == among(clients[0], own.nonzero().squeeze(1)));
+  DOCTEST_CHECK(
+      local[1] ==
+      among(clients[1], at::tensor({21, 22, 23, 297, 298, 299, 0, 1, 2, 21, 22, 23}, at::kLong)));
+  DOCTEST_CHECK(local[2] == among(clients[2], at::tensor({9, 10, 11, 150, 151, 152}, at::kLong)));
+}
+
+DOCTEST_TEST_CASE("of equal logits the first counts") {
+  std::vector<trainer::client> clients(1);
+  clients[0].labels = {1, 2};
+  const trainer::answers given{at::ones({3, 3}), at::tensor({1, 1, 2}, at::kLong)};
+  DOCTEST_CHECK(trainer::local_accuracies(given, clients)[0] == 2.0 / 3);
 }
 
 DOCTEST_TEST_CASE("clients without a test image are not in the mean") {
