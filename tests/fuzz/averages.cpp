@@ -9,7 +9,7 @@
 #include <subfed/scalar.hpp>
 #include <support/cohorts.hpp>
 #include <support/executors.hpp>
-#include <support/instructions.hpp>
+#include <support/other_instructions.hpp>
 
 #include <algorithm>
 #include <cmath>
