@@ -19,7 +19,7 @@ enum class rounding { floor, ceil, nearest };
 
 /// The share of a model's nodes that a client holds: beta in (0, 1].
 ///
-/// Remembers how exactly it was given. 0.07 is not a binary fraction, so 0.07 * 100 is
+/// Remembers how precisely it was given. 0.07 is not a binary fraction, so 0.07 * 100 is
 /// 7.000000000000001 in double and 7.0000002 in float. A product that is within the given number's
 /// own rounding error of a whole number (or of a half, where halves matter) counts as that number.
 /// A ratio of integers is exact, and so is 1.
@@ -53,7 +53,7 @@ class capacity {
 
   constexpr double value() const noexcept { return value_; }
 
-  /// All that a capacity consists of, to be sent and to be made one again.
+  /// The parts of a capacity, to be sent; from_parts() restores the capacity.
   struct parts {
     double value;
     double relative_error;     ///< of the value
@@ -64,7 +64,7 @@ class capacity {
   constexpr parts to_parts() const noexcept {
     return {value_, relative_error_, numerator_, denominator_};
   }
-  /// Throws  error for what are not the parts of a capacity.
+  /// Throws  error for values that are not the parts of a capacity.
   static constexpr capacity from_parts(const parts& p) {
     if (p.numerator != 0 || p.denominator != 0) {
       const capacity out = ratio(p.numerator, p.denominator);

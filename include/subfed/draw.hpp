@@ -30,8 +30,8 @@ struct group_capacity {
 /// A pure function: the same arguments give the same submodel on every platform, so the server and
 /// a client derive the same one and no index travels.
 ///
-/// Throws  error when the scheme does, or gives a set of another extent; for an exception that names a
-///         group twice, or one that is never cut. It names the group.
+/// Throws  error when the scheme does or returns a set of another extent, and when `exceptions` has a
+///         group twice, or one that is never cut. The message names the group.
 template <scheme Scheme>
 submodel draw(const model& net, const Scheme& which, const draw_key& key,
               std::span<const group_capacity> exceptions = {}) {

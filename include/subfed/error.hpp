@@ -28,7 +28,7 @@ struct error_subject {
   friend bool operator==(const error_subject&, const error_subject&) = default;
 };
 
-/// Wrong data from the caller: names the thing, the expected and the found.
+/// Wrong data from the caller. The message says what is wrong, what was expected and what was found.
 ///
 /// Numerics  Thrown before the first write: nothing has been changed.
 class error : public std::runtime_error {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// For programs of several files: the engine of averages and slices is compiled once, not in each of
-/// them. Files that include this header leave it to one file of the program, which says
+/// them. Files that include this header leave the engine to one file of the program, which has
 ///
 ///   #define SUBFED_INSTANTIATE  // before the first header of subfed
 ///   #include <subfed/extern_templates.hpp>

@@ -116,7 +116,7 @@ class basic_index_set {
     return out;
   }
 
-  /// The runs one after the other; positions follow from them, whatever the runs say.
+  /// The runs one after the other. Positions are counted from 0; those that the runs give are ignored.
   ///
   ///   index_set::from_runs(100, {{0, 40, 10}, {0, 3, 2}})  // 40 .. 49, 3, 4
   ///

@@ -152,7 +152,7 @@ class model_walk {
   }
 
   /// Elements of the same type are copied by their size. Others go through one loop for all pairs of
-  /// types, which calls what is made for the pair: there are as many pairs as take seconds to compile.
+  /// types, which calls a function of the pair: a loop for every pair would take seconds to compile.
   template <class Verb>
   static void untyped_part(const loop_nest& walk, const part& p, const tensor_view<T>& global,
                            const tensor_view<U>& local) {

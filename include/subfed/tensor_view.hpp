@@ -63,8 +63,8 @@ std::int64_t as_size(Integer value) {
 template <class Integer>
 concept wide_unsigned = std::unsigned_integral<Integer> && sizeof(Integer) >= sizeof(std::int64_t);
 
-/// Throws unless a view of elements of `width` bytes can have these extents. Not of its type, so that
-/// it is compiled once.
+/// Throws unless a view of elements of `width` bytes can have these extents. It does not depend on
+/// their type, so that it is compiled once.
 inline void check_view_extents(bool null_data, std::span<const std::int64_t> extents,
                                std::size_t width) {
   if (extents.size() > static_cast<std::size_t>(max_rank)) {

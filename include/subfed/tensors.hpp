@@ -26,7 +26,7 @@ namespace subfed::inline v0 {
 ///   subfed::tensors<float> locals(sub);   // of the client's
 ///   globals[fc1](3, 0) = 1;               // a tensor_view
 ///
-/// Post  Elements are zero. Views stay valid while the object lives, also when it is moved.
+/// Post  Elements are zero. Views stay valid while the object lives, even when it is moved.
 /// Cost  One allocation for the elements.
 template <class T>
 class tensors {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// Updates that are too far from what was sent, brought nearer: clipping by the L2 norm.
+/// Clips updates that are too far from what was sent, by the L2 norm of the difference.
 #pragma once
 
 #include <subfed/average/detail/checks.hpp>
@@ -40,7 +40,8 @@ struct clipped_update {
 
 namespace detail {
 
-/// The elements of a tensor in row-major order: its own memory where they lie so, else a copy.
+/// The elements of a tensor in row-major order: in the tensor's own memory where it has that
+/// order, else in a copy.
 template <class T>
 class row_major_elements {
  public:
@@ -149,8 +150,9 @@ template <class T>
 
 }  // namespace detail
 
-/// Multiplies the difference of an update to what was sent by min(1, bound / its L2 norm) [over the
-/// parameters that the client holds and that take part, all tensors together], in place:
+/// Multiplies the difference between an update and what was sent by min(1, bound / its L2 norm), in
+/// place. The norm is over the parameters that the client holds and that take part, all tensors
+/// together:
 ///
 ///   u <- sent + (u - sent) min(1, bound / |u - sent|)
 ///

@@ -141,8 +141,8 @@ requires(averageable<T> || std::is_void_v<T>) average_report
 /// The same for updates with another element type than the global tensors':
 /// average_cohort<float, half>(net, updates, globals). U void: clients may differ.
 ///
-/// Throws    error as above, and for a tensor of integers that on the other side is not one, or
-///           (except for deltas) has another integer type.
+/// Throws    error as above, and for a tensor that has integers on one side only, or (except for
+///           deltas) different integer types.
 /// Numerics  Elements are converted to double, exactly. Results that are too large for T become
 ///           infinite and are counted; non_finite::refuse refuses them (at the cost of averaging
 ///           twice where the types or the options allow such results).

@@ -38,7 +38,7 @@ enum class out_of_bound {
 /// Sums of weights are exact too. No sum can overflow: |x| <= bound, and weights that add up to more
 /// than total_weight are refused (one part in a million is allowed for their rounding).
 ///
-/// Numerics  An average of n holders with weights P together differs from the exact one by at most
+/// Numerics  An average of n holders with total weight P differs from the exact one by at most
 ///           n q / (2 P) + 2^-51 bound, before it is rounded to T: error_bound(n, P). For equal
 ///           weights and up to 4096 clients this is less than 2^-47 bound. A result of 0 is +0.
 struct fixed_point {
@@ -65,8 +65,8 @@ struct fixed_point {
   constexpr double weight_quantum() const noexcept {
     return detail::power_of_two(ceiling_of(total()) - 52);
   }
-  /// How much an average over so many holders with so much weight together may differ from the exact
-  /// one, before it is rounded to its type.
+  /// How much an average over so many holders with that total weight may differ from the exact one,
+  /// before it is rounded to its type.
   constexpr double error_bound(std::int64_t holders, double weight) const noexcept {
     return static_cast<double>(holders) * (quantum() / 2) / weight + bound * 0x1p-51;
   }

@@ -37,8 +37,8 @@ enum class non_finite {
 };
 
 /// What happens to integers and booleans (step counters of batch norm, masks), which are never
-/// averaged and never pass through floating point, and to counters (role::counter) of any type. All
-/// that matters of a weight is whether it is over 0; divisor and step do not affect them.
+/// averaged and never pass through floating point, and to counters (role::counter) of any type. It
+/// only matters whether a weight is above 0; divisor and step have no effect.
 ///
 /// The largest delta, or the sum of the deltas, is added to the old value: deltas 3 and 5 turn 100
 /// into 105 or 108. Deltas may have another integer type than the global tensor, as signed ones may

@@ -33,7 +33,7 @@
 
 namespace subfed::inline v0 {
 
-/// What a parameter with few holders gets: of two values no majority says which one is the lie.
+/// What a parameter with few holders gets: of two values, no majority says which is the lie.
 enum class few_holders {
   keep,  ///< its bits stay
   mean,  ///< the mean of its holders
@@ -223,16 +223,17 @@ inline void add_counts(robust_report& to, const robust_report& from) noexcept {
 ///   robust_cohort<float>(net, updates, globals);                   // the median
 ///   robust_cohort<float>(net, updates, globals, {.trim = 0.2});
 ///
-/// A minority of a parameter's holders that says anything moves it at most as far as others are. The
-/// weights of updates have no effect, except that those of weight 0 take no part. Statistics are
-/// treated as parameters are. U: the type of the updates' elements, void where they differ.
+/// Whatever a minority of a parameter's holders sends (for a trimmed mean: at most as many as are left
+/// out at each end), the result stays among the values of the others. The weights of updates have no
+/// effect, except that those of weight 0 take no part. Statistics are treated as parameters are. U: the
+/// type of the updates' elements, void where they differ.
 ///
 /// Shapes    as in average_cohort.
 /// Post      Elements that nobody holds, or too few (options.on_few), keep their bits, and so do
 ///           integers, counters and local tensors.
 /// Throws    error for what average_cohort refuses of updates and global tensors, and a trim outside
 ///           [0, 1/2]; nothing has been written then. Who reports how often is the caller's business:
-///           a client that reports twice has two voices.
+///           a client that reports twice has two votes.
 /// Numerics  The values are sorted and those that stay are added in double from the least up, so
 ///           neither the order of the updates nor the executor has an effect on the bits. Rounded to T
 ///           once. Values that are not finite are left out, and counted.

@@ -222,7 +222,7 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
   /// The elements that finish() would give a value: those that a client holds of what has been added,
   /// as finish() counts them.
   ///
-  /// Cost  One bit an element; reads the weights where they are kept for every element.
+  /// Cost  One bit per element; reads the weights where they are kept for every element.
   held_elements held() const {
     held_elements out(model_);
     for (std::size_t t = 0; t < state_.size(); ++t) {
