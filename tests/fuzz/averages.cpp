@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// Random cohorts, from a seed and choices in the bytes, through all forms of the average: in one
-/// pass in two orders and by two executors, untyped, one update at a time, in merged parts. All of
-/// them against the dumb loop, and against each other where bits are promised.
+/// pass in two orders and by two executors, untyped, one update at a time, in merged parts; all but the
+/// first with instructions that are drawn. All of them against the dumb loop, and against each other where bits are promised.
 #include <fuzz/fuzz.hpp>
 #include <oracle.hpp>
 #include <subfed/average/cohort.hpp>
@@ -9,6 +9,7 @@
 #include <subfed/scalar.hpp>
 #include <support/cohorts.hpp>
 #include <support/executors.hpp>
+#include <support/other_instructions.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -256,7 +257,9 @@ void check_cohort(fuzz::input& in) {
     if (with_bad && r.one_in(60)) return r.one_in(2) ? std::nan("") : -HUGE_VAL;
     return any_value<U>(r, drawn);
   };
-  support::cohort<double> world(random, plan, 1 + in.below(12), value,
+  // From 160 clients on short rows are averaged client by client.
+  const std::int64_t clients = (random.one_in(64) ? 160 : 1) + in.below(12);
+  support::cohort<double> world(random, plan, clients, value,
                                 [&](seeded& r) { return any_weight(r, drawn); });
   for (auto& g : world.globals) {
     g.fill([&](std::int64_t) { return any_value<T>(random, drawn); });
@@ -289,6 +292,9 @@ void check_cohort(fuzz::input& in) {
     if (random.one_in(2)) u.sub = u.sub.planned();
   }
   subfed::held_elements held;
+  const support::other_instructions any_of_them(
+      std::min(subfed::detail::best_instructions(),
+               static_cast<subfed::detail::instructions>(random.between(0, 2))));
   const auto again = on_fresh<T>(world, [&](std::vector<strided<T>>& globals) {
     return at_once<T, U>(world.net, arrived, globals, held, options, support::backwards{});
   });
