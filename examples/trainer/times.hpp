@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/// Products of a tensor and a number, for the scales of layers.
 #pragma once
 
 #include <torch/torch.h>

@@ -62,7 +62,7 @@ inline error_handler& current_error_handler() noexcept {
   return handler;
 }
 
-/// Every error of the library is raised here; cold, so that checks cost a branch.
+/// Every error of the library is raised here. It does not return, so that checks cost a branch.
 [[noreturn]] inline void fail(const std::string& message, error_subject about = {}) {
 #if SUBFED_EXCEPTIONS
   throw error(message, std::move(about));

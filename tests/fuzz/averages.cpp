@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /// Random cohorts, from a seed and choices in the bytes, through all forms of the average: in one
-/// pass in two orders and by two executors, untyped, one update at a time, in merged parts; all but the
-/// first with instructions that are drawn. All of them against the dumb loop, and against each other where bits are promised.
+/// pass in two orders and by two executors, untyped, one update at a time, in merged parts; all but
+/// the first with instructions that are drawn. All of them against the dumb loop, and against each
+/// other where bits are promised.
 #include <fuzz/fuzz.hpp>
 #include <oracle.hpp>
 #include <subfed/average/cohort.hpp>
