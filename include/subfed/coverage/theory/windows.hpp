@@ -90,8 +90,8 @@ inline std::vector<std::int64_t> window_counts(std::int64_t extent,
       held += starts[static_cast<std::size_t>(x)];
     }
     for (std::int64_t n = 0; n < extent; ++n) {
-      held += starts[static_cast<std::size_t>(n)];
       held -= starts[static_cast<std::size_t>(detail::wrapped(n - w.kept, extent))];
+      held += starts[static_cast<std::size_t>(n)];  // last: at most the number of rounds
       counts[static_cast<std::size_t>(n)] += held;
     }
   }
