@@ -3,10 +3,10 @@
 
 #include <subfed/coverage/text.hpp>
 #include <subfed/draw.hpp>
-#include <subfed/schemes/disjoint_block.hpp>
 #include <subfed/schemes/prefix.hpp>
 #include <subfed/schemes/random_subset.hpp>
 #include <subfed/schemes/rolling.hpp>
+#include <subfed/schemes/simple_ensemble.hpp>
 #include <support/checks.hpp>
 #include <support/cohorts.hpp>
 #include <support/far_memory.hpp>
@@ -123,12 +123,12 @@ TEST_CASE("a static prefix never covers the last K - L nodes") {
   CHECK_FALSE(seen.summary(g).first_full_cover.has_value());
 }
 
-TEST_CASE("an ensemble of blocks covers in its first round") {
+TEST_CASE("a simple ensemble covers in its first round") {
   subfed::model net;
   const auto g = net.group("g", 12);
   coverage seen(net);
   for (std::uint64_t client = 0; client < 4; ++client) {
-    seen.record(subfed::draw(net, subfed::disjoint_block{}, {.client = client, .capacity = 0.25}));
+    seen.record(subfed::draw(net, subfed::simple_ensemble{}, {.client = client, .capacity = 0.25}));
   }
   CHECK_FALSE(seen.summary(g).first_full_cover.has_value());  // the round has not ended
   seen.end_round();

@@ -35,7 +35,7 @@ int use_names() {
   const draw_key key{.round = 1, .capacity = half_of_it};
   const submodel part = draw(net, rolling{.walk = direction::forward}, key);
   const submodel other = draw(net, prefix{.round_to = rounding::ceil}, key);
-  const submodel third = draw(net, disjoint_block{}, key);
+  const submodel third = draw(net, simple_ensemble{}, key);
   const submodel fourth = draw(net, random_subset{}, key);
   const selection chosen = part[weight];
   const index_set nodes = index_set::full(4);

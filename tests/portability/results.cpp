@@ -273,7 +273,7 @@ void schemes(digest& out) {
     out.set(subfed::prefix::ordered()(where));
     where.extent = 96;
     where.capacity = subfed::capacity::ratio(1, 1 << (i % 5));
-    out.set(subfed::disjoint_block{.advance = i}(where));
+    out.set(subfed::simple_ensemble{.advance = i}(where));
   }
 }
 
