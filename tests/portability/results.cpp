@@ -563,7 +563,7 @@ void coverages(digest& out) {
     const auto summary = seen.nodes.summary(g);
     const auto holders = seen.nodes.holders(g);
     for (const double x : {summary.mean, summary.variance, summary.unseen_share, summary.gini,
-                           holders.mean, holders.overlap, holders.shared_by_two}) {
+                           holders.mean, holders.held_again, holders.shared_by_two}) {
       out.bits(x);
     }
     out.number(summary.first_full_cover.value_or(-1));

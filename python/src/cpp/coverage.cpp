@@ -63,7 +63,7 @@ void bind_coverage(py::module_& m) {
       .def_readonly("mean", &holder_summary::mean)
       .def_readonly("least", &holder_summary::least)
       .def_readonly("most", &holder_summary::most)
-      .def_readonly("overlap", &holder_summary::overlap,
+      .def_readonly("held_again", &holder_summary::held_again,
                     "Of what is held in a round, the share that the round before held too.")
       .def_readonly("shared_by_two", &holder_summary::shared_by_two);
 
