@@ -156,7 +156,7 @@ TEST_CASE("rounds since a node was held: 0 in the last round, -1 never") {
   coverage seen(net);
   CHECK(seen.rounds_since(g) == counts_type{-1, -1, -1, -1});
   seen.record(submodel(net, {index_set(4, {2, 1})}));
-  CHECK(seen.rounds_since(g) == counts_type{-1, -1, -1, -1});  // the round is going on
+  CHECK(seen.rounds_since(g) == counts_type{-1, -1, -1, -1});  // the round has not ended
   CHECK(counts_of(seen, g) == counts_type{0, 0, 0, 0});
   seen.end_round();
   CHECK(seen.rounds_since(g) == counts_type{-1, 0, 0, -1});
@@ -226,7 +226,7 @@ TEST_CASE(
       seen.end_round();
     }
     INFO("step ", step);
-    // A window of 8 of 20 meets the next one in front, and behind when the step is over 12.
+    // A window of 8 of 20 meets the next one in front, and at the back when the step is over 12.
     const auto shared = std::max<std::int64_t>(8 - step, 0) + std::max<std::int64_t>(step - 12, 0);
     CHECK(seen.holders(g).held_again == doctest::Approx(static_cast<double>(shared) / 8));
     CHECK(seen.holders(g).least == 3);

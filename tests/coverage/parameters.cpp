@@ -46,7 +46,7 @@ TEST_CASE("a weight is held when the nodes at both of its ends are") {
   CHECK(seen.holders(bias).shared_by_two == 1.0 / 4);
   seen.record(submodel::full(net));
   seen.record(submodel::full(net));
-  CHECK(seen.rounds() == 1);  // the second round is going on
+  CHECK(seen.rounds() == 1);  // the second round has not ended
   CHECK(seen.summary().unseen == 46);
   seen.end_round();
   CHECK(seen.first_cover(1) == std::optional<std::int64_t>(2));

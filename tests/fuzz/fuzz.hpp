@@ -61,7 +61,7 @@ bool same(const subfed::byte_tensor& a, const subfed::dense_tensor<T>& b) {
           std::memcmp(a.data(), b.data(), static_cast<std::size_t>(a.size_bytes())) == 0);
 }
 
-/// Bytes as numbers; behind their end everything is 0.
+/// Bytes as numbers; after their end everything is 0.
 class input {
  public:
   explicit input(bytes all) : all_(all) {}

@@ -28,7 +28,7 @@ void add_text(py::class_<Class>& c, Class (*read)(const subfed::model&, std::str
           "read",
           [read](const subfed::model& net, const std::string& text) { return read(net, text); },
           "net"_a, "text"_a, "Reads what to_text gave about the same model.")
-      .def("append", &Class::append, "later"_a, "The rounds of `later` come behind these.")
+      .def("append", &Class::append, "later"_a, "The rounds of `later` come after these.")
       .def("merge", &Class::merge, "shard"_a,
            "The clients that another server recorded of the same rounds take part here.");
 }
