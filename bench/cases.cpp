@@ -197,9 +197,9 @@ void register_cases() {
   for (const auto& [model, most_clients] : models) {
     for (const std::int64_t clients : {10, 100, 1000}) {
       if (clients > most_clients) continue;
-      for (const char* scheme : {"rolling", "static", "random", "block"}) {
-        // Its layers are no multiples of blocks.
-        if (std::string(model) == "MLP-100M" && std::string(scheme) == "block") continue;
+      for (const char* scheme : {"rolling", "static", "random", "ensemble"}) {
+        // Its layers are no multiples of members.
+        if (std::string(model) == "MLP-100M" && std::string(scheme) == "ensemble") continue;
         for (const int threads : {1, 2}) {
           const case_key key{model, scheme, clients, threads};
           add_own<float>(key, "float");

@@ -67,7 +67,7 @@ void register_planning() {
   add_sets("rolling", subfed::rolling{});
   add_sets("static", subfed::prefix{});
   add_sets("random", subfed::random_subset{});
-  add_sets("block", subfed::disjoint_block{});
+  add_sets("ensemble", subfed::simple_ensemble{});
   add_scheme("rolling", subfed::rolling{});
   add_scheme("static", subfed::prefix{});
   add_scheme("random", subfed::random_subset{});

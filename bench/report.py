@@ -16,7 +16,7 @@ import statistics
 import subprocess
 import sys
 
-SCHEMES = ("rolling", "static", "random", "block")
+SCHEMES = ("rolling", "static", "random", "ensemble")
 LOST = 0.9  # of the old ratio to the ceiling
 
 

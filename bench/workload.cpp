@@ -42,8 +42,8 @@ std::vector<subfed::submodel> make_cohort(const subfed::model& net, const std::s
       out.push_back(draw(net, subfed::prefix{}, key));
     } else if (scheme == "random") {
       out.push_back(draw(net, subfed::random_subset{}, key));
-    } else if (scheme == "block") {
-      out.push_back(draw(net, subfed::disjoint_block{}, {7, 17, key.client, 0.25}));
+    } else if (scheme == "ensemble") {
+      out.push_back(draw(net, subfed::simple_ensemble{}, {7, 17, key.client, 0.25}));
     } else {
       throw std::invalid_argument("no scheme is called " + scheme);
     }

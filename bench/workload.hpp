@@ -22,14 +22,14 @@ subfed::model perceptron(double parameters);
 
 struct case_key {
   std::string model;
-  std::string scheme;  // rolling, static, random, block
+  std::string scheme;  // rolling, static, random, ensemble
   std::int64_t clients = 10;
   int threads = 1;
 
   friend bool operator==(const case_key&, const case_key&) = default;
 };
 
-/// Every client's submodel in round 17; capacities 1, 1/2, 1/4, 1/8, 1/16 in turn (block: 1/16).
+/// Every client's submodel in round 17; capacities 1, 1/2, 1/4, 1/8, 1/16 in turn (ensemble: 1/4).
 std::vector<subfed::submodel> make_cohort(const subfed::model& net, const std::string& scheme,
                                           std::int64_t clients);
 

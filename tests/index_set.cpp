@@ -35,7 +35,7 @@ std::vector<Index> nodes_of(const basic_index_set<Index>& s) {
 
 std::vector<run> runs_of(const index_set& s) { return {s.runs().begin(), s.runs().end()}; }
 
-/// The runs by definition: a run ends where the next node is not the one behind.
+/// The runs by definition: a run ends where the next node is not the one after it.
 std::vector<run> dumb_runs(const nodes_type& nodes) {
   std::vector<run> out;
   for (std::size_t p = 0; p < nodes.size(); ++p) {

@@ -4,10 +4,10 @@
 #include <subfed/average/cohort.hpp>
 #include <subfed/draw.hpp>
 #include <subfed/model_slice.hpp>
-#include <subfed/schemes/disjoint_block.hpp>
 #include <subfed/schemes/prefix.hpp>
 #include <subfed/schemes/random_subset.hpp>
 #include <subfed/schemes/rolling.hpp>
+#include <subfed/schemes/simple_ensemble.hpp>
 #include <support/checks.hpp>
 #include <support/views.hpp>
 
@@ -243,12 +243,12 @@ TEST_CASE("true sub-network: a prefix") {
   check_true_sub_network("ordered", subfed::prefix::ordered(), all_capacities);
 }
 
-TEST_CASE("true sub-network: a block, where blocks divide the group") {
+TEST_CASE("true sub-network: a member of an ensemble, where members divide the group") {
   const auto scheme = [](const subfed::draw_request& where) {
-    if (where.extent % where.kept() == 0) return subfed::disjoint_block{.advance = 1}(where);
+    if (where.extent % where.kept() == 0) return subfed::simple_ensemble{.advance = 1}(where);
     return subfed::prefix{}(where);
   };
-  check_true_sub_network("block", scheme, halves);
+  check_true_sub_network("simple ensemble", scheme, halves);
 }
 
 TEST_CASE("true sub-network: nodes in any order, by a scheme of the user's own") {

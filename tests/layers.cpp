@@ -146,7 +146,7 @@ TEST_CASE("a layer after a flatten reads blocks of its channels") {
 TEST_CASE("PreResNet18 has as many parameters as [Rolex, Table 7] counts, at every capacity") {
   model net;
   const auto stem = net.group("stem", 64);
-  // In stage 1 the stem's channels go on through the identity skips.
+  // In stage 1 the stem's channels pass through the identity skips.
   conv2d(net, "conv1", {3, stem, 3, 3, subfed::bias::none});
   for (int b = 0; b < 2; ++b) {
     const std::string block = "layer1." + std::to_string(b);

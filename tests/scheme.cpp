@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 #include <subfed/scheme.hpp>
-#include <subfed/schemes/disjoint_block.hpp>
 #include <subfed/schemes/prefix.hpp>
 #include <subfed/schemes/random_subset.hpp>
 #include <subfed/schemes/rolling.hpp>
+#include <subfed/schemes/simple_ensemble.hpp>
 
 #include <cstdint>
 #include <functional>
@@ -51,7 +51,7 @@ index_set asked(const Scheme& which, const draw_request& where) {
 
 TEST_CASE("the library's schemes, a lambda, a function and a struct are schemes") {
   static_assert(scheme<subfed::rolling> && scheme<subfed::random_subset> &&
-                scheme<subfed::prefix> && scheme<subfed::disjoint_block>);
+                scheme<subfed::prefix> && scheme<subfed::simple_ensemble>);
   static_assert(scheme<smallest_scheme> && scheme<decltype(&free_function)>);
   static_assert(scheme<std::function<index_set(const draw_request&)>>);
   const auto last = [](const draw_request& where) {

@@ -92,7 +92,7 @@ class index_ops final : public torch_peer {
  private:
   void add(std::size_t c, std::size_t t) override {
     c10::List<c10::optional<at::Tensor>> at_indices;
-    std::size_t last = 0;  // dimensions behind the last cut one are whole
+    std::size_t last = 0;  // dimensions after the last cut one are whole
     std::vector<at::Tensor> own = indices_[c][t];
     for (std::size_t r = 0; r < own.size(); ++r) {
       if (own[r].defined()) last = r + 1;

@@ -72,7 +72,7 @@ class byte_reader {
     return static_cast<std::size_t>(n);
   }
   void end() const {
-    if (!left_.empty()) throw failure("a message has something behind its end");
+    if (!left_.empty()) throw failure("a message has bytes after its end");
   }
 
  private:

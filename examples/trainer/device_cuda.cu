@@ -24,7 +24,7 @@ void wait() {
       std::string("trainer: cudaStreamSynchronize: ") + cudaGetErrorString(code), code);
 }
 
-/// A workspace that grows. Plans lie one behind the other until it is full; only then is the device
+/// A workspace that grows. Plans lie one after the other until it is full; only then is the device
 /// waited for.
 class plan_memory {
  public:

@@ -94,7 +94,7 @@ class pre_resnet : public network {
   std::shared_ptr<layer> linear_;
 };
 
-/// The LeNet of [FedDrop, Table 6]: three convolutions, each with a pooling behind it, and a hidden
+/// The LeNet of [FedDrop, Table 6]: three convolutions, each followed by a pooling, and a hidden
 /// layer.
 class le_net : public network {
  public:

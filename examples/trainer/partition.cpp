@@ -141,7 +141,7 @@ class label_mixture {
 
   std::size_t draw(subfed::random_stream& stream) const {
     double at = stream.next_unit() * std::accumulate(weights_.begin(), weights_.end(), 0.0);
-    std::size_t last = 0;  // with a weight: rounding may leave a rest behind it
+    std::size_t last = 0;  // with a weight: rounding may leave a rest after it
     for (std::size_t k = 0; k < weights_.size(); ++k) {
       if (!(weights_[k] > 0)) continue;
       last = k;

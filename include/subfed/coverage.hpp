@@ -6,7 +6,7 @@
 #include <subfed/coverage/cohort_model.hpp>
 #include <subfed/coverage/evenness.hpp>
 #include <subfed/coverage/nodes.hpp>
-#include <subfed/coverage/overlap.hpp>
 #include <subfed/coverage/parameters.hpp>
+#include <subfed/coverage/shared.hpp>
 #include <subfed/coverage/text.hpp>
 #include <subfed/coverage/theory.hpp>

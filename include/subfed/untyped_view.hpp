@@ -46,6 +46,10 @@ decltype(auto) with_format(element_format format, F&& f) {
 /// A tensor_view of elements whose type is known at run time: half, bfloat16, float, double, integers
 /// of 8 to 64 bits, bool. Made from a typed view or from any tensor that an adaptor knows.
 ///
+/// As an element type void means this everywhere, as it does in void*, and nothing else: each tensor
+/// of slice<void>, update<void> or selective_average<void> has a type of its own. A type that is left
+/// out, as in slice(global, chosen, local), is that of the arguments.
+///
 /// tensor_view<const void>: a tensor that is only read.
 template <class Void>
 requires std::is_void_v<Void>

@@ -208,7 +208,7 @@ def test_sets_of_all_schemes():
         out.set(subfed.Prefix.ordered()(where))
         where = subfed.DrawRequest(seed, round, client, group, 96,
                                    subfed.Capacity.ratio(1, 1 << i % 5))
-        out.set(subfed.DisjointBlock(advance=i)(where))
+        out.set(subfed.SimpleEnsemble(advance=i)(where))
     assert out.value() == EXPECTED["schemes"]
 
 

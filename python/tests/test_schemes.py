@@ -61,11 +61,11 @@ def test_golden_random_sets():
     assert seen > 20
 
 
-def test_golden_prefixes_and_blocks():
+def test_golden_prefixes_and_ensembles():
     for (mode, minimum), request, nodes in rows("prefix"):
         assert spelled(subfed.Prefix(mode, int(minimum))(request)) == nodes
-    for (advance,), request, nodes in rows("block"):
-        assert spelled(subfed.DisjointBlock(int(advance.rstrip("u")))(request)) == nodes
+    for (advance,), request, nodes in rows("simple_ensemble"):
+        assert spelled(subfed.SimpleEnsemble(int(advance.rstrip("u")))(request)) == nodes
 
 
 NET = subfed.Model()
@@ -176,10 +176,10 @@ def test_schemes_are_pickled_and_shown():
     request = subfed.DrawRequest(7, 3, 5, "g", 40, 0.3)
     for scheme in (subfed.Rolling(3, 0.25, "backward", "ceil", 2, 5, 7), subfed.Prefix("nearest", 2),
                    subfed.RandomSubset(subfed.SeedPolicy.pool(3), "ceil", 2),
-                   subfed.DisjointBlock(2, "nearest", 4)):
+                   subfed.SimpleEnsemble(2, "nearest", 4)):
         again = pickle.loads(pickle.dumps(scheme))
         assert repr(again) == repr(scheme)
-        if not isinstance(scheme, subfed.DisjointBlock):
+        if not isinstance(scheme, subfed.SimpleEnsemble):
             assert again(request) == scheme(request)
     assert repr(subfed.SeedPolicy.shared(3)) == "SeedPolicy.shared(3)"
 

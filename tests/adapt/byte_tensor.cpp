@@ -42,7 +42,7 @@ struct std::numeric_limits<their_half> : std::numeric_limits<float> {
 
 namespace {
 
-/// 0, 1, 2 .. as float, from `shift` bytes behind an aligned address.
+/// 0, 1, 2 .. as float, from `shift` bytes after an aligned address.
 struct floats {
   alignas(16) std::array<std::byte, 64> bytes{};
   std::size_t shift;

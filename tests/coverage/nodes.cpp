@@ -3,10 +3,10 @@
 
 #include <subfed/coverage/text.hpp>
 #include <subfed/draw.hpp>
-#include <subfed/schemes/disjoint_block.hpp>
 #include <subfed/schemes/prefix.hpp>
 #include <subfed/schemes/random_subset.hpp>
 #include <subfed/schemes/rolling.hpp>
+#include <subfed/schemes/simple_ensemble.hpp>
 #include <support/checks.hpp>
 #include <support/cohorts.hpp>
 #include <support/far_memory.hpp>
@@ -123,12 +123,12 @@ TEST_CASE("a static prefix never covers the last K - L nodes") {
   CHECK_FALSE(seen.summary(g).first_full_cover.has_value());
 }
 
-TEST_CASE("an ensemble of blocks covers in its first round") {
+TEST_CASE("a simple ensemble covers in its first round") {
   subfed::model net;
   const auto g = net.group("g", 12);
   coverage seen(net);
   for (std::uint64_t client = 0; client < 4; ++client) {
-    seen.record(subfed::draw(net, subfed::disjoint_block{}, {.client = client, .capacity = 0.25}));
+    seen.record(subfed::draw(net, subfed::simple_ensemble{}, {.client = client, .capacity = 0.25}));
   }
   CHECK_FALSE(seen.summary(g).first_full_cover.has_value());  // the round has not ended
   seen.end_round();
@@ -156,7 +156,7 @@ TEST_CASE("rounds since a node was held: 0 in the last round, -1 never") {
   coverage seen(net);
   CHECK(seen.rounds_since(g) == counts_type{-1, -1, -1, -1});
   seen.record(submodel(net, {index_set(4, {2, 1})}));
-  CHECK(seen.rounds_since(g) == counts_type{-1, -1, -1, -1});  // the round is going on
+  CHECK(seen.rounds_since(g) == counts_type{-1, -1, -1, -1});  // the round has not ended
   CHECK(counts_of(seen, g) == counts_type{0, 0, 0, 0});
   seen.end_round();
   CHECK(seen.rounds_since(g) == counts_type{-1, 0, 0, -1});
@@ -190,7 +190,7 @@ TEST_CASE("of a restricted submodel only the nodes that take part are counted") 
   CHECK(counts_of(seen, classes) == counts_type{1, 0, 2, 1});
 }
 
-TEST_CASE("holders, overlap and what two clients share, by hand") {
+TEST_CASE("holders, what is held again and what two clients share, by hand") {
   subfed::model net;
   const auto g = net.group("g", 5);
   coverage seen(net);
@@ -198,7 +198,7 @@ TEST_CASE("holders, overlap and what two clients share, by hand") {
   seen.record(submodel(net, {index_set(5, {0, 1, 2})}));
   seen.record(submodel(net, {index_set(5, {2, 1})}));
   seen.end_round();
-  CHECK(seen.holders(g).overlap == 0);
+  CHECK(seen.holders(g).held_again == 0);
   CHECK(seen.holders(g).shared_by_two == 2.0 / 5);  // nodes 1 and 2
   seen.record(submodel(net, {index_set(5, {4, 2, 1})}));
   seen.end_round();
@@ -206,14 +206,14 @@ TEST_CASE("holders, overlap and what two clients share, by hand") {
   CHECK(h.mean == 8.0 / 10);
   CHECK(h.least == 1);
   CHECK(h.most == 2);
-  CHECK(h.overlap == 2.0 / 3);        // of 1, 2, 4
+  CHECK(h.held_again == 2.0 / 3);     // of 1, 2, 4
   CHECK(h.shared_by_two == 2.0 / 5);  // one pair, in the first round
   const auto by_number = seen.holder_counts(g);
   CHECK(counts_type(by_number.begin(), by_number.end()) == counts_type{4, 4, 2});
 }
 
 TEST_CASE(
-    "rolling sets overlap by L - step nodes, and all clients of a round share their windows") {
+    "rolling sets hold L - step nodes again, and all clients of a round share their windows") {
   subfed::model net;
   const auto g = net.group("g", 20);
   for (const std::int64_t step : {1, 3, 7, 8, 15}) {
@@ -226,9 +226,9 @@ TEST_CASE(
       seen.end_round();
     }
     INFO("step ", step);
-    // A window of 8 of 20 meets the next one in front, and behind when the step is over 12.
+    // A window of 8 of 20 meets the next one in front, and at the back when the step is over 12.
     const auto shared = std::max<std::int64_t>(8 - step, 0) + std::max<std::int64_t>(step - 12, 0);
-    CHECK(seen.holders(g).overlap == doctest::Approx(static_cast<double>(shared) / 8));
+    CHECK(seen.holders(g).held_again == doctest::Approx(static_cast<double>(shared) / 8));
     CHECK(seen.holders(g).least == 3);
     CHECK(seen.holders(g).shared_by_two == doctest::Approx(8.0 / 20));
   }
@@ -326,7 +326,8 @@ TEST_CASE("all numbers are those of plain lists, for any record") {
       const auto found = seen.holder_counts(id);
       CHECK(counts_type(found.begin(), found.end()) == by_number);
       const auto h = seen.holders(id);
-      CHECK(h.overlap == (later > 0 ? static_cast<double>(both) / static_cast<double>(later) : 0));
+      CHECK(h.held_again ==
+            (later > 0 ? static_cast<double>(both) / static_cast<double>(later) : 0));
       CHECK(h.shared_by_two ==
             doctest::Approx(pairs > 0 && nodes > 0
                                 ? static_cast<double>(shared) / static_cast<double>(pairs) /

@@ -46,14 +46,14 @@ TEST_CASE("a weight is held when the nodes at both of its ends are") {
   CHECK(seen.holders(bias).shared_by_two == 1.0 / 4);
   seen.record(submodel::full(net));
   seen.record(submodel::full(net));
-  CHECK(seen.rounds() == 1);  // the second round is going on
+  CHECK(seen.rounds() == 1);  // the second round has not ended
   CHECK(seen.summary().unseen == 46);
   seen.end_round();
   CHECK(seen.first_cover(1) == std::optional<std::int64_t>(2));
   CHECK(seen.first_cover(2) == std::optional<std::int64_t>(2));
   CHECK_FALSE(seen.first_cover(3).has_value());
   CHECK(seen.distinct_submodels() == 3);
-  CHECK(seen.holders(bias).overlap == 3.0 / 4);  // of 4 nodes, 3 in the round before
+  CHECK(seen.holders(bias).held_again == 3.0 / 4);  // of 4 nodes, 3 in the round before
   seen.record(submodel(net, {index_set(3, {0}), index_set(4, {2})}));
   seen.end_round();
   CHECK(seen.rounds_since(bias) == count_histogram{{0, 1}, {1, 3}});
@@ -142,7 +142,7 @@ struct dense {
     if (elements == 0) cover.assign(cover.size(), 0);
     if (elements == 0) return;
     holders.mean = total / static_cast<double>(elements * rounds.size());
-    if (later > 0) holders.overlap = twice / later;
+    if (later > 0) holders.held_again = twice / later;
     if (pairs > 0) holders.shared_by_two = shared / pairs / static_cast<double>(elements);
   }
 };
@@ -205,7 +205,7 @@ TEST_CASE("counts, first covers and holders are those of dense tensors of counts
     CHECK(holders.least == expected.holders.least);
     CHECK(holders.most == expected.holders.most);
     CHECK(holders.mean == doctest::Approx(expected.holders.mean).epsilon(1e-12));
-    CHECK(holders.overlap == doctest::Approx(expected.holders.overlap).epsilon(1e-12));
+    CHECK(holders.held_again == doctest::Approx(expected.holders.held_again).epsilon(1e-12));
     CHECK(holders.shared_by_two == doctest::Approx(expected.holders.shared_by_two).epsilon(1e-12));
     count_histogram since;
     for (const auto last : expected.last) ++since[last < 0 ? -1 : seen.rounds() - 1 - last];

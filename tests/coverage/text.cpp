@@ -131,7 +131,7 @@ TEST_CASE("coverage is written as words and numbers, and read back") {
   coverage back = read_coverage(net, nodes_text);
   CHECK(to_text(back) == nodes_text);
   CHECK(back.summary().gini == seen.summary().gini);
-  // What was read goes on as what was written.
+  // What was read continues as what was written.
   for (auto* each : {&seen, &back}) record_two_rounds(*each);
   CHECK(to_text(back) == to_text(seen));
   CHECK(back.complete() == seen.complete());

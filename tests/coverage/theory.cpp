@@ -6,10 +6,10 @@
 #include <subfed/coverage/theory.hpp>
 
 #include <subfed/philox.hpp>
-#include <subfed/schemes/disjoint_block.hpp>
 #include <subfed/schemes/prefix.hpp>
 #include <subfed/schemes/random_subset.hpp>
 #include <subfed/schemes/rolling.hpp>
+#include <subfed/schemes/simple_ensemble.hpp>
 #include <support/checks.hpp>
 
 #include <algorithm>
@@ -135,7 +135,7 @@ TEST_CASE("rolling windows of drawn capacities first cover all nodes when theory
 }
 
 TEST_CASE("submodels chosen one per round are all chosen when the lemmas say") {
-  // An ensemble of I blocks of one node, one block a round.
+  // An ensemble of I members of one node, one member a round.
   for (const std::int64_t times : {1, 4}) {
     const std::int64_t indices = 15;
     std::vector<double> seen;
@@ -144,9 +144,9 @@ TEST_CASE("submodels chosen one per round are all chosen when the lemmas say") {
       counts_type counts(15, 0);
       std::int64_t rounds = 0;
       for (; *std::min_element(counts.begin(), counts.end()) < times; ++rounds) {
-        count(subfed::disjoint_block{}({.client = pick.below(15),
-                                        .extent = indices,
-                                        .capacity = subfed::capacity::ratio(1, indices)}),
+        count(subfed::simple_ensemble{}({.client = pick.below(15),
+                                         .extent = indices,
+                                         .capacity = subfed::capacity::ratio(1, indices)}),
               counts);
       }
       seen.push_back(static_cast<double>(rounds));

@@ -42,7 +42,7 @@ using lengths = std::vector<std::int64_t>;
 
 }  // namespace
 
-TEST_CASE("whole dimensions behind a selected one make one run of elements a run of nodes") {
+TEST_CASE("whole dimensions after a selected one make one run of elements a run of nodes") {
   const index_set whole3 = index_set::full(3);
   CHECK(row_major_runs({index_set::full(4), index_set::full(5), whole3}) == lengths{60});
   CHECK(row_major_runs({index_set::prefix(8, 2), index_set::full(5), whole3, whole3}) ==

@@ -4,10 +4,10 @@
 #include <fuzz/fuzz.hpp>
 #include <subfed/capacity.hpp>
 #include <subfed/index_set.hpp>
-#include <subfed/schemes/disjoint_block.hpp>
 #include <subfed/schemes/prefix.hpp>
 #include <subfed/schemes/random_subset.hpp>
 #include <subfed/schemes/rolling.hpp>
+#include <subfed/schemes/simple_ensemble.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -79,7 +79,7 @@ const fuzz::registered schemes("schemes", [](fuzz::bytes bytes) {
     first.minimum = in.number();
     check(first);
   } else {
-    subfed::disjoint_block member;
+    subfed::simple_ensemble member;
     member.advance = in.word();
     check(member);
   }

@@ -68,7 +68,7 @@ const fuzz::registered index_set("index_set", [](fuzz::bytes bytes) {
   std::vector<std::int64_t> nodes;
   while (!in.empty() && nodes.size() < 64) {
     const std::int64_t next = in.number();
-    // Runs: a number of nodes that go on from the last one.
+    // Runs: a number of nodes that continue after the last one.
     if (next < 0 && next > -8 && !nodes.empty()) {
       for (std::int64_t i = next; i < 0; ++i) {
         nodes.push_back(static_cast<std::int64_t>(static_cast<std::uint64_t>(nodes.back()) + 1));

@@ -3,7 +3,7 @@
 /// fit, and unchanged then. Of small networks, submodels copy what dense loops copy.
 #include <fuzz/fuzz.hpp>
 #include <oracle.hpp>
-#include <subfed/coverage/overlap.hpp>
+#include <subfed/coverage/shared.hpp>
 #include <subfed/describe.hpp>
 #include <subfed/layers.hpp>
 #include <subfed/model.hpp>

@@ -126,7 +126,7 @@ def prefix(site, rounding='floor', minimum=1):
     return list(range(kept(site['capacity'], site['extent'], rounding, minimum)))
 
 
-def block(site, advance=0, rounding='floor', minimum=1):
+def simple_ensemble(site, advance=0, rounding='floor', minimum=1):
     extent = site['extent']
     if extent == 0:
         return []
@@ -306,7 +306,7 @@ def scheme_prefix():
     return out
 
 
-def scheme_block():
+def scheme_simple_ensemble():
     out = header('{advance, site, nodes}.')
     for advance in [0, 1, 3, FARTHEST]:
         for round_, client in [(0, 0), (0, 1), (1, 0), (3, 2), (FAR, 5), (FARTHEST, FARTHEST)]:
@@ -315,7 +315,7 @@ def scheme_block():
                 if extent and extent % kept(capacity, extent, 'floor', 1):
                     continue
                 where = site(8, round_, client, 'g', extent, capacity)
-                out += row(f'{advance}u', site_text(where), quoted(spelled(block(where, advance))))
+                out += row(f'{advance}u', site_text(where), quoted(spelled(simple_ensemble(where, advance))))
     return out
 
 
@@ -337,7 +337,7 @@ def main():
     for name, content in [('philox_blocks', philox_blocks()), ('streams', streams()),
                           ('below', below()), ('capacity', capacities()),
                           ('random', scheme_random()), ('rolling', scheme_rolling()),
-                          ('prefix', scheme_prefix()), ('block', scheme_block())]:
+                          ('prefix', scheme_prefix()), ('simple_ensemble', scheme_simple_ensemble())]:
         (here / f'{name}.inc').write_text(content)
 
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// Macros that headers of platforms define (Windows, POSIX, <complex.h>, <ctype.h>): the headers of the
-/// library are included behind them.
+/// library are included after them.
 #pragma once
 
 #include <algorithm>

@@ -127,11 +127,11 @@ TEST_CASE("sets of another model, and bytes that are none, are refused") {
   CHECK(refused({1, 10, 1, 18, 1}) ==
         "subfed: read_sets: a run of group 'a' ends outside of it, at byte 17");
   CHECK(refused({1, 10, 2, 0, 1, 0, 1}) ==
-        "subfed: read_sets: a run goes on where the one before ends, at byte 18");
+        "subfed: read_sets: a run continues the one before it, at byte 18");
   CHECK(refused({1, 10, 2, 0, 3, 5, 1}) ==
         "subfed: index_set: node 1 is repeated, at positions 1 and 4");
   CHECK(refused({1, 10, 1, 0, 9, 0}) ==
-        "subfed: read_sets: there is something behind the end, at byte 17");
+        "subfed: read_sets: there are bytes after the end, at byte 17");
   CHECK(refused({1, 10, 1, 0, 9}) == "nothing was thrown");
 }
 

@@ -15,7 +15,7 @@ namespace nn = torch::nn;
 namespace {
 
 /// A small U-Net: group norm, depthwise and transposed convolution, identity residual,
-/// concatenation, and a head behind a channels-last flatten. Images (N, 3, 8, 8).
+/// concatenation, and a head after a channels-last flatten. Images (N, 3, 8, 8).
 struct u_net {
   subfed::model net;
   subfed::group_id norm_groups = net.group("norm groups", 4);  // 4 channels each
@@ -172,7 +172,7 @@ struct text_model {
   };
 };
 
-/// x + second(relu(first(x))) behind a stem, with an identity skip that is tied, or wrongly not.
+/// x + second(relu(first(x))) after a stem, with an identity skip that is tied, or wrongly not.
 struct residual {
   subfed::model net;
   subfed::group_id stream = net.group("stream", 8);

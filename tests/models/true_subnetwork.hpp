@@ -91,7 +91,7 @@ void for_every_submodel(const subfed::model& net, Call&& call) {
     for (const auto& group : net.groups()) {
       divides = divides && group.extent % beta.of(group.extent) == 0;
     }
-    if (divides) with("block", subfed::disjoint_block());
+    if (divides) with("simple ensemble", subfed::simple_ensemble());
     with("own scheme, backwards", [](const subfed::draw_request& s) {
       std::vector<std::int64_t> nodes;
       for (std::int64_t n = 0; n < s.kept(); ++n) nodes.push_back(s.extent - 1 - n);

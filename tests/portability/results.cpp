@@ -273,7 +273,7 @@ void schemes(digest& out) {
     out.set(subfed::prefix::ordered()(where));
     where.extent = 96;
     where.capacity = subfed::capacity::ratio(1, 1 << (i % 5));
-    out.set(subfed::disjoint_block{.advance = i}(where));
+    out.set(subfed::simple_ensemble{.advance = i}(where));
   }
 }
 
@@ -563,7 +563,7 @@ void coverages(digest& out) {
     const auto summary = seen.nodes.summary(g);
     const auto holders = seen.nodes.holders(g);
     for (const double x : {summary.mean, summary.variance, summary.unseen_share, summary.gini,
-                           holders.mean, holders.overlap, holders.shared_by_two}) {
+                           holders.mean, holders.held_again, holders.shared_by_two}) {
       out.bits(x);
     }
     out.number(summary.first_full_cover.value_or(-1));

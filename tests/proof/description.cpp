@@ -104,7 +104,7 @@ TEST_CASE("a batch norm that is tied to another group of equal width is named, a
   CHECK(mentions(describe(proof), "\n    bind dimension 0 of bn2.weight, "));
 }
 
-TEST_CASE("repeat for block behind a flatten is found, with what is right") {
+TEST_CASE("repeat for block after a flatten is found, with what is right") {
   const network of = proof_networks::residual();
   const auto a = of.net.find_group("a");
   const dimension classes = of.net.find_group("classes");

@@ -307,7 +307,7 @@ inline network attention(heads_are kind) {
   return {names[static_cast<std::size_t>(kind)], net, forward};
 }
 
-/// An LSTM over four steps and a decoder behind the last.
+/// An LSTM over four steps and a decoder after the last.
 inline network lstm() {
   subfed::model net;
   const auto width = net.group("width", 4);

@@ -213,11 +213,11 @@ TEST_CASE("a group of no nodes has one window, the empty one") {
 
 TEST_CASE("an overlap outside [0, 1] is refused") {
   CHECK(message_of([] { rolling{.window_overlap = 1.5}(at(0, 8, 0.5)); }) ==
-        "subfed: rolling: the overlap 1.5 is outside [0, 1]");
+        "subfed: rolling: the window_overlap 1.5 is outside [0, 1]");
   CHECK(message_of([] { rolling{.window_overlap = -0.25}(at(0, 8, 0.5)); }) ==
-        "subfed: rolling: the overlap -0.25 is outside [0, 1]");
+        "subfed: rolling: the window_overlap -0.25 is outside [0, 1]");
   CHECK(message_of([] { rolling{.window_overlap = std::nan("")}(at(0, 8, 0.5)); }) ==
-        "subfed: rolling: the overlap NaN is outside [0, 1]");
+        "subfed: rolling: the window_overlap NaN is outside [0, 1]");
   CHECK(message_of([] { rolling{.minimum = -1}(at(0, 8, 0.5)); }) ==
         "subfed: capacity: extent 8 and minimum -1 must not be negative");
 }

@@ -16,9 +16,9 @@
 #include <string_view>
 #include <vector>
 
-using subfed::ensemble_block;
 using subfed::ensemble_members;
 using subfed::index_set;
+using subfed::member_nodes;
 using subfed::submodel;
 using subfed::tensor_view;
 using support::message_of;
@@ -121,7 +121,7 @@ const auto everything = [](const subfed::draw_request& s) { return index_set::fu
 
 }  // namespace
 
-TEST_CASE("members: client mod R, or drawn evenly; blocks are disjoint and cover the group") {
+TEST_CASE("members: client mod R, or drawn evenly; members are disjoint and cover the group") {
   const ensemble_members fixed{3};
   CHECK(fixed.of(1, 2, 7) == 1);
   std::array<int, 3> seen{};
@@ -137,24 +137,24 @@ TEST_CASE("members: client mod R, or drawn evenly; blocks are disjoint and cover
     CHECK(once.of(5, client + 1, client) == once.of(5, 0, client));
   }
   for (const int n : seen) CHECK(std::abs(n - 300) < 60);
-  CHECK(ensemble_block{{3}}({.client = 5, .extent = 6}) == index_set(6, {4, 5}));
-  CHECK(ensemble_block{{3}}({.client = 3, .extent = 6, .capacity = 0.1}) == index_set(6, {0, 1}));
+  CHECK(member_nodes{{3}}({.client = 5, .extent = 6}) == index_set(6, {4, 5}));
+  CHECK(member_nodes{{3}}({.client = 3, .extent = 6, .capacity = 0.1}) == index_set(6, {0, 1}));
 }
 
-TEST_CASE("both forms agree: blocks of one server model and R models of their own") {
+TEST_CASE("both forms agree: members of one server model and R models of their own") {
   support::seeded random(12);
   network whole(wide);
   for (matrix& m : whole.values) {
     for (double& x : m) x = 2 * random.unit() - 1;
   }
-  const ensemble_block scheme{{members}};
-  // Form 2: models of their own, started from the blocks.
+  const member_nodes scheme{{members}};
+  // Form 2: models of their own, started from the parts.
   std::vector<network> own(members, network(narrow));
-  std::vector<submodel> blocks;
+  std::vector<submodel> parts;
   for (std::uint64_t r = 0; r < members; ++r) {
-    blocks.push_back(subfed::draw(whole.net, scheme, {.client = r}));
+    parts.push_back(subfed::draw(whole.net, scheme, {.client = r}));
     for (std::size_t t = 0; t < 3; ++t) {
-      subfed::slice(whole.views()[t], blocks[r][subfed::tensor_id(t)], own[r].views()[t]);
+      subfed::slice(whole.views()[t], parts[r][subfed::tensor_id(t)], own[r].views()[t]);
     }
   }
   for (std::uint64_t round = 0; round < 4; ++round) {
@@ -172,14 +172,14 @@ TEST_CASE("both forms agree: blocks of one server model and R models of their ow
   // Parameters: the same bits, member by member.
   for (std::size_t r = 0; r < members; ++r) {
     for (std::size_t t = 0; t < 3; ++t) {
-      matrix block(own[r].values[t].size());
-      subfed::slice(whole.views()[t], blocks[r][subfed::tensor_id(t)],
-                    tensor_view<double>(block.data(), own[r].net.tensors()[t].extents));
-      CHECK(block == own[r].values[t]);
+      matrix part(own[r].values[t].size());
+      subfed::slice(whole.views()[t], parts[r][subfed::tensor_id(t)],
+                    tensor_view<double>(part.data(), own[r].net.tensors()[t].extents));
+      CHECK(part == own[r].values[t]);
     }
   }
   // Outputs: the server model gives R times the mean, at once for two layers, and for three once
-  // the weights between blocks are cleared.
+  // the weights between members are cleared.
   const matrix x{0.3, -0.7, 1.1, 0.4};
   const auto mean_of_members = [&](bool three) {
     std::vector<matrix> results;
@@ -204,7 +204,7 @@ TEST_CASE("both forms agree: blocks of one server model and R models of their ow
     CHECK(server(false)[k] / members == doctest::Approx(mean_of_members(false)[k]).epsilon(1e-12));
     CHECK(std::fabs(server(true)[k] / members - mean_of_members(true)[k]) > 1e-3);
   }
-  const auto cleared = subfed::clear_unheld<double>(whole.net, blocks, whole.views());
+  const auto cleared = subfed::clear_unheld<double>(whole.net, parts, whole.views());
   CHECK(cleared == wide * wide - members * narrow * narrow);
   for (std::size_t k = 0; k < outputs; ++k) {
     CHECK(server(true)[k] / members == doctest::Approx(mean_of_members(true)[k]).epsilon(1e-12));
@@ -259,9 +259,9 @@ TEST_CASE("what does not fit is refused by name") {
   subfed::model net;
   const auto g = net.group("g", 5);
   net.tensor("x", {g});
-  CHECK(message_of([&] { subfed::draw(net, ensemble_block{{2}}, {}); }) ==
+  CHECK(message_of([&] { subfed::draw(net, member_nodes{{2}}, {}); }) ==
         "subfed: ensemble: group 'g' has 5 nodes, which 2 members do not divide");
-  CHECK(message_of([&] { subfed::draw(net, ensemble_block{{0}}, {}); }) ==
+  CHECK(message_of([&] { subfed::draw(net, member_nodes{{0}}, {}); }) ==
         "subfed: ensemble: 0 members, expected at least 1");
   CHECK(message_of([&] { subfed::width_scale(submodel(net, {index_set(5, {})}), g); }) ==
         "subfed: width_scale: no node of group 'g' is held");
@@ -294,7 +294,7 @@ TEST_CASE("what is no parameter is not cleared: a variance of 0 would divide by 
   net.tensor("variance", {g}, subfed::role::statistic);
   net.tensor("own", {g}, subfed::role::local);
   matrix w(4, 2.0), variance(4, 3.0), own(4, 5.0);
-  const std::vector members_of{subfed::draw(net, ensemble_block{{2}}, {.client = 1})};
+  const std::vector members_of{subfed::draw(net, member_nodes{{2}}, {.client = 1})};
   CHECK(subfed::clear_unheld<double>(
             net, members_of,
             {tensor_view<double>(w.data(), {4}), tensor_view<double>(variance.data(), {4}),

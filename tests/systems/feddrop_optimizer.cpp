@@ -22,7 +22,7 @@ using support::message_of;
 
 namespace {
 
-/// Layers of the given widths one behind the other, 3 inputs and 2 outputs; a multiply-add costs 1.
+/// Layers of the given widths one after the other, 3 inputs and 2 outputs; a multiply-add costs 1.
 struct chain {
   subfed::model net;
   std::vector<std::int64_t> widths;

@@ -355,7 +355,7 @@ TEST_CASE("what the average took no update of does not move on by its momentum")
         CHECK(c.values == before);
         CHECK(c.momentum.first_moment(c.x)[1] == m);
       }
-      CHECK(c.round(one_pass, 3, 2, 1));  // delta 0: now the moment goes on
+      CHECK(c.round(one_pass, 3, 2, 1));  // delta 0: now the moment continues
       CHECK(c.values[1] == 2.9);
     }
   }
@@ -396,7 +396,7 @@ TEST_CASE("a step that leaves the range of numbers is refused, and nothing is wr
   CHECK(refused(0.0, 1e150, subfed::server_adam{}) == "nothing was thrown");
 }
 
-TEST_CASE("what is not finite in the average goes on, and leaves the others alone") {
+TEST_CASE("what is not finite in the average passes on, and leaves the others alone") {
   const line net;
   server_optimizer<double, subfed::server_sgd> sgd(net.net, {.lr = 1, .momentum = 0.9});
   std::array<double, 4> x{1, 1, 1, 1};

@@ -102,8 +102,8 @@ std::string node_table(const options& settings, std::span<const scheme_result> r
                e.exact);
     out += row("never held, share", each([](const repetition& x) { return x.widest.unseen_share; }),
                e.unseen_share, e.exact);
-    out += row("overlap with round before",
-               each([](const repetition& x) { return x.holders.overlap; }), std::nullopt, false);
+    out += row("held the round before too",
+               each([](const repetition& x) { return x.holders.held_again; }), std::nullopt, false);
     out +=
         row("shared by two clients",
             each([](const repetition& x) { return x.holders.shared_by_two; }), std::nullopt, false);
@@ -221,7 +221,7 @@ void write_csv(const options& settings, std::span<const scheme_result> results,
   };
   std::string runs =
       "scheme,run,held_mean,held_variance,held_min,held_max,gini,entropy,unseen_share,first_cover,"
-      "overlap,shared_by_two,least_holders,all_gini,all_unseen_share,all_first_cover,"
+      "held_again,shared_by_two,least_holders,all_gini,all_unseen_share,all_first_cover,"
       "parameter_gini,parameter_unseen_share,parameter_first_cover\n";
   std::string history = "scheme,round,gini,unseen_share\n";
   std::string beyond = "scheme,round,measured_not_covered,expected_not_covered\n";
@@ -232,7 +232,7 @@ void write_csv(const options& settings, std::span<const scheme_result> results,
       runs += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},", r.name, i,
                           x.widest.mean, x.widest.variance, x.widest.min, x.widest.max,
                           x.widest.gini, x.widest.entropy, x.widest.unseen_share,
-                          cell(x.widest_cover), x.holders.overlap, x.holders.shared_by_two,
+                          cell(x.widest_cover), x.holders.held_again, x.holders.shared_by_two,
                           x.holders.least, x.nodes.gini, x.nodes.unseen_share, cell(x.node_cover));
       runs += x.parameters ? fmt::format("{},{},{}\n", x.parameters->gini,
                                          x.parameters->unseen_share, cell(x.parameter_cover))

@@ -7,10 +7,10 @@
 #include <common/text.hpp>
 #include <optional>
 #include <string_view>
-#include <subfed/schemes/disjoint_block.hpp>
 #include <subfed/schemes/prefix.hpp>
 #include <subfed/schemes/random_subset.hpp>
 #include <subfed/schemes/rolling.hpp>
+#include <subfed/schemes/simple_ensemble.hpp>
 #include <vector>
 
 namespace coverage_tool {
@@ -103,8 +103,8 @@ named_scheme prefix(const std::vector<option>& options) {
   return {"", out, law::windows, 0};
 }
 
-named_scheme block(const std::vector<option>& options) {
-  subfed::disjoint_block out;
+named_scheme ensemble(const std::vector<option>& options) {
+  subfed::simple_ensemble out;
   for (const option& o : options) {
     if (o.key != "advance" || o.whole() < 0) o.refuse();
     out.advance = static_cast<std::uint64_t>(o.whole());
@@ -129,15 +129,15 @@ named_scheme parse_scheme(const std::string& text) {
     out = random(options);
   } else if (words[0] == "static") {
     out = prefix(options);
-  } else if (words[0] == "block") {
-    out = block(options);
+  } else if (words[0] == "ensemble") {
+    out = ensemble(options);
   } else if (words[0] == "mine" && options.empty()) {
     out.scheme = my_scheme();
   } else {
-    throw failure(fmt::format(
-        "There is no scheme \"{}\"; the schemes are rolling, random, static, block and mine, and "
-        "--help lists their options.",
-        text));
+    throw failure(
+        fmt::format("There is no scheme \"{}\"; the schemes are rolling, random, static, ensemble "
+                    "and mine, and --help lists their options.",
+                    text));
   }
   out.name = text;
   return out;
@@ -150,7 +150,7 @@ std::string scheme_help() {
          "  random    Federated Dropout: pool=S, pool-per-round=S, shared=ROUNDS, per-client,\n"
          "            round=..\n"
          "  static    HeteroFL: round=..\n"
-         "  block     a simple ensemble; capacities must divide the widths: advance=N\n"
+         "  ensemble  a simple ensemble; capacities must divide the widths: advance=N\n"
          "  mine      the lambda in tools/coverage/my_scheme.cpp\n";
 }
 

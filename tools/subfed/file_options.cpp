@@ -14,7 +14,7 @@ namespace {
 constexpr const char* scheme_text =
     "The scheme, with options after colons: rolling[:step=N:overlap=R:backward:phase=N:"
     "client-phase=N], random[:pool=S:pool-per-round=S:shared=ROUNDS:per-client], static or "
-    "block[:advance=N]; all but block take round=floor|ceil|nearest.";
+    "ensemble[:advance=N]; all but ensemble take round=floor|ceil|nearest.";
 
 void add_model(CLI::App* command, file_options& o) {
   command

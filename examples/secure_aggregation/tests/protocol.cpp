@@ -116,7 +116,7 @@ TEST_CASE("messages that are cut short, or announce what they do not have, are r
   CHECK(failure_of([&] { read_survivors(huge); }) == "a message announces more than it has");
   bytes longer = fates;
   longer.push_back(0);
-  CHECK(failure_of([&] { read_survivors(longer); }) == "a message has something behind its end");
+  CHECK(failure_of([&] { read_survivors(longer); }) == "a message has bytes after its end");
   CHECK(words_of(bytes_of(numbers(9))) == numbers(9));
   CHECK(failure_of([&] { words_of(bytes(9)); }) == "an upload is no sequence of words");
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// Simple Ensemble Averaging: R blocks of the server's model, each a model of a client's size; the
-/// server's answer is the mean of their outputs. [Cheng, Alg. 2, Sec. 3] Weights between blocks are 0
+/// Simple Ensemble Averaging: R parts of the server's model, its members, each a model of a client's size; the
+/// server's answer is the mean of their outputs. [Cheng, Alg. 2, Sec. 3] Weights between members are 0
 /// and stay so; the bias of the output layer is common to all.
 #include <subfed/adapt/torch.hpp>
 #include <subfed/draw.hpp>
@@ -25,7 +25,7 @@ class ensemble_method : public method {
   }
 
   subfed::index_set nodes(const subfed::draw_request& where) const override {
-    return subfed::ensemble_block{members_}(where);
+    return subfed::member_nodes{members_}(where);
   }
   /// A member is a whole model: nothing is scaled.
   double scale(double) const override { return 1; }
@@ -44,7 +44,7 @@ class ensemble_method : public method {
   std::vector<subfed::submodel> evaluated_submodels() const override {
     std::vector<subfed::submodel> out;
     for (std::int64_t r = 0; r < members_.count; ++r) {
-      const subfed::ensemble_block fixed{{members_.count}};
+      const subfed::member_nodes fixed{{members_.count}};
       out.push_back(
           subfed::draw(described().net, fixed, {.client = static_cast<std::uint64_t>(r)}));
     }

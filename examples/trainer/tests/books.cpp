@@ -103,7 +103,7 @@ trainer::book book_of(const std::string& name, std::vector<std::size_t> sizes) {
 
 }  // namespace
 
-TEST_CASE("a text is read book by book, behind its title") {
+TEST_CASE("a text is read book by book, after its title") {
   const text_file file;
   check_same(file.read("A title, 1611.\nGe1:1 In the beginning\nGe1:2 And the\n1Sm31:13 bones\n"),
              {{"Ge", {"In the beginning", "And the"}}, {"1Sm", {"bones"}}});

@@ -96,7 +96,7 @@ path checkpoint_in(const path& out, const std::string& method) {
   return out / (method + ".safetensors");
 }
 
-/// The rounds behind a checkpoint; 0 where there is none. Throws for a file that is not whole.
+/// The rounds before a checkpoint; 0 where there is none. Throws for a file that is not whole.
 int rounds_in(const path& checkpoint) {
   if (!std::filesystem::exists(checkpoint)) return 0;
   const std::string content = text_of(checkpoint);
@@ -154,7 +154,7 @@ struct long_run {
     expected = results_in(place.at("unbroken"));
     REQUIRE(count_of(expected, "-nodes.csv") == methods.size());
   }
-  /// Runs the rest: all that is behind checkpoints is not trained again, and nothing is different.
+  /// Runs the rest: all that checkpoints have is not trained again, and nothing is different.
   void finish(const std::string& out, const words& more = {}) const {
     std::map<std::string, int> before;
     for (const std::string& m : methods) before[m] = rounds_in(checkpoint_in(place.at(out), m));
@@ -437,7 +437,7 @@ TEST_CASE("what cannot be meant is refused in a line, before anything is trained
 TEST_CASE("checkpoints that are damaged or of another run are refused, and all files stay") {
   const workplace place;
   const path out = place.at("out"), checkpoint = checkpoint_in(out, "heterofl");
-  // The first of the methods has nothing to go on from.
+  // The first of the methods has nothing to continue from.
   const words both = {"--method", "fedavg,heterofl", "--out", out.string(), "--resume"};
   REQUIRE(place.run({"--method", "heterofl", "--out", out.string(), "--rounds", "2"}) == 0);
   const auto before = files_of(out);

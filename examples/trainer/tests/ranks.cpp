@@ -133,7 +133,7 @@ TEST_CASE("the results on 1, 2 and 4 ranks are those of one process, to the bit"
   }
 }
 
-TEST_CASE("a rank is killed: a sentence, and --resume goes on to the same results") {
+TEST_CASE("a rank is killed: a sentence, and --resume continues to the same results") {
   if (mpirun.empty()) return;
   const federation_of_ranks place;
   const auto with = [&](const std::string& out, std::vector<std::string> more) {

@@ -32,7 +32,7 @@ TEST_CASE("the line of progress fits a terminal of 80 columns") {
         "fjord (1 of 1)  round 1/2  - right  loss 1.000  1:02 left");
 }
 
-TEST_CASE("an interruption says how to go on") {
+TEST_CASE("an interruption says how to continue") {
   CHECK(trainer::text_of({"fjord", 7, true}, "out") ==
         "Stopped after round 7 of fjord; with --resume the same command continues from the "
         "checkpoint "

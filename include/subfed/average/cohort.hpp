@@ -3,7 +3,7 @@
 #pragma once
 
 #include <subfed/average/detail/checks.hpp>
-#include <subfed/average/detail/cohort_order.hpp>
+#include <subfed/average/detail/cohort_request.hpp>
 #include <subfed/average/detail/model_average.hpp>
 #include <subfed/average/held_elements.hpp>
 #include <subfed/average/options.hpp>
@@ -11,8 +11,6 @@
 #include <subfed/detail/float_mode.hpp>
 #include <subfed/detail/internals.hpp>
 #include <subfed/detail/loop_nest.hpp>
-#include <subfed/detail/memory_overlap.hpp>
-#include <subfed/detail/tensor_checks.hpp>
 #include <subfed/executor.hpp>
 #include <subfed/submodel.hpp>
 #include <subfed/tensor_views.hpp>
@@ -69,41 +67,20 @@ template <class T, class U, class Executor>
 average_report average_updates(const model& net, std::span<const update<U>> updates,
                                const tensor_views<T>& globals, held_elements* held,
                                const average_options& options, Executor&& run_by) {
-  const detail::float_mode mode;
-  detail::check_options("average", options);
-  detail::check_globals("average", net, globals);
-  for (const auto& u : updates) {
-    detail::check_update<U>("average", net, u.sub, u.tensors, u.weight);
-    detail::check_convertible("average", net, globals, u.tensors, options.content);
-  }
-
-  average_report report;
-  double cohort_weight = 0;
-  const auto admitted = detail::admit_cohort(
-      detail::in_order<detail::content_ties::by_content>(updates), options, report, cohort_weight,
+  const float_mode mode;
+  check_options("average", options);
+  cohort_request<U> request = request_cohort<content_ties::by_content>(
+      net, updates, globals, options,
       [&](const update<U>& u, update_outcome& outcome) {
-        if (!detail::admits(u.sub, u.tensors, options, outcome)) return false;
+        if (!admits(u.sub, u.tensors, options, outcome)) return false;
         if (!options.sums || !(outcome.weight > 0)) return true;
-        return detail::admits("average", u.sub, detail::find_beyond(u.sub, u.tensors, options),
-                              options, outcome);
-      });
-  std::vector<detail::member<U>> members;
-  members.reserve(admitted.size());
-  for (const auto& a : admitted) {
-    if (a.weight > 0) members.push_back({&a.update->sub, a.weight, &a.update->tensors});
-  }
-  detail::placed_tensors places;
-  places.reserve(globals.size() * (members.size() + 1));
-  for (std::size_t t = 0; t < globals.size(); ++t) {
-    const std::string& name = net.tensors()[t].name;
-    places.add(globals[t], name, detail::access::writes);
-    if (net.tensors()[t].is_local()) continue;
-    for (const auto& m : members) places.add((*m.tensors)[t], name, detail::access::reads);
-  }
-  places.check_apart("average");
-  detail::average_model<T, U>(net, globals, members, {}, options, cohort_weight, report, run_by);
-  if (held != nullptr) *held = detail::held_by_members<U>(net, members, options);
-  return report;
+        return admits("average", u.sub, find_beyond(u.sub, u.tensors, options), options, outcome);
+      },
+      [](const model::tensor_info& tensor) { return !tensor.is_local(); });
+  average_model<T, U>(net, globals, request.members, {}, options, request.cohort_weight,
+                      request.report, run_by);
+  if (held != nullptr) *held = held_by_members<U>(net, request.members, options);
+  return std::move(request.report);
 }
 
 }  // namespace detail

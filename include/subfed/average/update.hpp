@@ -15,4 +15,16 @@ struct update {
   double weight = 1;
 };
 
+namespace detail {
+
+/// A client in an average. T: the element type of all of its tensors, or void.
+template <class T>
+struct member {
+  const submodel* sub;
+  double weight;
+  const tensor_views<const T>* tensors;  ///< null: it is already in the sums
+};
+
+}  // namespace detail
+
 }  // namespace subfed::inline v0

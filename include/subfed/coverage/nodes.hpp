@@ -35,7 +35,7 @@ struct holder_summary {
   std::int64_t most = 0;
   /// Of the nodes held in a round, the share that was also held in the previous round; 0 for a
   /// single round.
-  double overlap = 0;
+  double held_again = 0;
   /// Of all nodes, the share that two clients of the same round both hold: mean over all such
   /// pairs.
   double shared_by_two = 0;
@@ -227,7 +227,7 @@ class coverage {
     out.mean = total / pairs;
     const std::int64_t later = tally.later_holdings();
     if (later > 0) {
-      out.overlap = static_cast<double>(tally.consecutive) / static_cast<double>(later);
+      out.held_again = static_cast<double>(tally.consecutive) / static_cast<double>(later);
     }
     if (client_pairs_ > 0) {
       out.shared_by_two =

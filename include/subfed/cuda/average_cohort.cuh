@@ -3,8 +3,8 @@
 #pragma once
 
 #include <cuda_runtime_api.h>
-#include <subfed/average/cohort.hpp>
 #include <subfed/average/options.hpp>
+#include <subfed/average/update.hpp>
 #include <subfed/cuda/detail/average_kernel.hpp>
 #include <subfed/cuda/detail/average_plan.hpp>
 #include <subfed/cuda/detail/average_request.hpp>
@@ -140,12 +140,12 @@ average<detail::kernel_element_t<T>> prepare_average(
   const auto request = detail::request_average<T>(net, updates, globals, options);
   const int device = detail::current_device();
   detail::check_on_device("cuda::average", "global", net, globals, device);
-  for (const auto& part : request.parts) {
-    detail::check_on_device("cuda::average", "client", net, detail::sent_views(net, *part.tensors),
+  for (const auto& m : request.members) {
+    detail::check_on_device("cuda::average", "client", net, detail::sent_views(net, *m.tensors),
                             device);
   }
   const detail::average_plan<detail::kernel_element_t<T>> plan(
-      net, globals, std::span<const detail::average_part<T>>(request.parts), nullptr,
+      net, globals, std::span<const detail::member<T>>(request.members), nullptr,
       detail::rule_of(options, request.cohort_weight, request.report.clients));
   using launch = average<detail::kernel_element_t<T>>;
   return subfed::detail::internals::make<launch>(plan, request.report);

@@ -155,10 +155,10 @@ class selective_average {
       places.add(views_[t], model_.tensors()[t].name, subfed::detail::access::reads);
     }
     places.check_apart("average");
-    std::vector<detail::average_part<T>> parts;
+    std::vector<detail::member<T>> parts;
     for (const auto& e : holders_.entries()) parts.push_back({&e.sub, e.weight, nullptr});
     const detail::average_plan<detail::kernel_element_t<T>> plan(
-        model_, globals, std::span<const detail::average_part<T>>(parts), sums_,
+        model_, globals, std::span<const detail::member<T>>(parts), sums_,
         detail::rule_of(options_, cohort_weight_, report_.clients));
     average_report report = report_;
     report.kept = detail::kept_elements(model_, globals);

@@ -28,8 +28,8 @@ constexpr std::string_view type_name() noexcept {
 /// known only at run time.)
 struct deduced;
 
-/// The element type to work on: the one named, else that of an argument's type; void when neither
-/// determines it.
+/// The element type to work on: the one named, else that of an argument's type; void where it is
+/// known only at run time.
 template <class Named, class... Vs>
 struct common_element;
 template <class Named, class V, class... Vs>

@@ -243,7 +243,7 @@ class loop_nest {
     return outer % extent == 0 && outer / extent == inner;
   }
 
-  /// The outermost loop's first index whose pairs lie at this global offset or behind it.
+  /// The outermost loop's first index whose pairs lie at this global offset or after it.
   std::int64_t first_index_at(std::int64_t offset) const noexcept {
     const std::int64_t stride = dimensions_[0].global_stride;
     if (offset <= global_start_) return 0;

@@ -47,8 +47,8 @@ inline bool interleave(const tensor_view<const std::byte>& a, std::int64_t a_wid
     return static_cast<std::int64_t>(address % static_cast<std::uint64_t>(period));
   };
   const std::int64_t apart = place(b) - place(a);
-  const std::int64_t behind = apart < 0 ? apart + period : apart;  // from a's places to b's
-  return a_width <= behind && b_width <= period - behind;
+  const std::int64_t after = apart < 0 ? apart + period : apart;  // from a's places to b's
+  return a_width <= after && b_width <= period - after;
 }
 
 /// Whether an element of one tensor overlaps an element of the other; widths of elements in bytes.

@@ -120,7 +120,7 @@ inline recurrent_cell_tensors cell(model& net, const std::string& name, std::int
 /// node), gates input, forget, cell, output, so that the same nodes of each gate are cut.
 ///
 /// With a projection, name.weight_hh_ll is (4 hidden, projection), and name.weight_hr_ll (projection,
-/// hidden) comes behind the biases.
+/// hidden) comes after the biases.
 ///
 ///   lstm(net, "lstm", {.in = width, .hidden = {hidden}});
 ///

@@ -81,7 +81,7 @@ class sets_reader {
 /// it. The draw_key does not travel with them, nor does the model.
 ///
 ///   "SFS1", a hash of the groups' names (8 bytes, the lowest first), the number of groups; for each
-///   group its extent, the number of runs, and for each run how far its first node is behind the end of
+///   group its extent, the number of runs, and for each run how far its first node is after the end of
 ///   the run before (or in front: 2 d or -2 d - 1), and its length less one. Numbers have seven bits a
 ///   byte, the lowest first, with the highest bit set in all bytes but the last.
 ///
@@ -121,7 +121,7 @@ namespace detail {
 
 /// Sets at the front of bytes. used: how many bytes they take.
 ///
-/// Throws  error as read_sets does, except for what is behind them.
+/// Throws  error as read_sets does, except for what comes after them.
 inline submodel read_sets_in_front(const model& net, std::span<const std::byte> bytes,
                                    const draw_key& origin, std::size_t& used) {
   sets_reader in(bytes);
@@ -148,7 +148,7 @@ inline submodel read_sets_in_front(const model& net, std::span<const std::byte> 
     for (std::uint64_t r = 0; r < count; ++r) {
       const std::uint64_t ahead = in.varint();
       const auto distance = static_cast<std::int64_t>(ahead >> 1);
-      if (r != 0 && ahead == 0) in.refuse("a run goes on where the one before ends");
+      if (r != 0 && ahead == 0) in.refuse("a run continues the one before it");
       if ((ahead & 1) == 0 ? distance >= extent - end : distance >= end) {
         in.refuse("a run of group '" + group.name + "' begins outside of it");
       }
@@ -176,7 +176,7 @@ inline submodel read_sets(const model& net, std::span<const std::byte> bytes,
   std::size_t used = 0;
   submodel out = detail::read_sets_in_front(net, bytes, origin, used);
   if (used != bytes.size()) {
-    detail::fail("subfed: read_sets: there is something behind the end, at byte " +
+    detail::fail("subfed: read_sets: there are bytes after the end, at byte " +
                  std::to_string(used));
   }
   return out;

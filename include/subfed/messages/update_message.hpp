@@ -297,7 +297,7 @@ inline void check_front(const update_front& front, const submodel& expected,
 
 namespace detail {
 
-/// The update behind a head whose sets are known: views of the bytes. `in` stands at the types.
+/// The update after a head whose sets are known: views of the bytes. `in` stands at the types.
 inline update<void> tensors_of_message(field_reader& in, const update_front& front,
                                        std::span<const std::byte> message, submodel sub) {
   const model& net = sub.parent();

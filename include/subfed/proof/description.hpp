@@ -38,7 +38,7 @@ struct proof_options {
   /// Orders that each group is put in.
   int orders = 3;
   /// Random values of the tensors, taken one after the other until each binding has shown an effect: with
-  /// some, a layer behind a ReLU is dead.
+  /// some, a layer after a ReLU is dead.
   int draws = 4;
   /// Groups whose nodes are not alike, so that none may take the place of another: outputs, or positions
   /// that the network numbers itself. Groups that are never cut are left as they are anyway.

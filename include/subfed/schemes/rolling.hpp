@@ -51,7 +51,7 @@ struct rolling {
     return out;
   }
 
-  /// Throws  error when overlap is outside [0, 1].
+  /// Throws  error when window_overlap is outside [0, 1].
   index_set operator()(const draw_request& where) const {
     const std::int64_t kept = where.kept(round_to, minimum);
     if (where.extent == 0) return {};
@@ -79,7 +79,7 @@ struct rolling {
   std::int64_t step_of(const draw_request& where) const {
     if (!window_overlap) return step;
     if (*window_overlap != 0 && !detail::in_unit_interval(*window_overlap)) {
-      detail::fail("subfed: rolling: the overlap " + detail::text(*window_overlap) +
+      detail::fail("subfed: rolling: the window_overlap " + detail::text(*window_overlap) +
                    " is outside [0, 1]");
     }
     if (*window_overlap == 1) return 1;

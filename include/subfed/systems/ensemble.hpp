@@ -64,9 +64,10 @@ struct ensemble_members {
   }
 };
 
-/// S = {r K/R .. (r+1) K/R - 1}, r the client's member: R models inside one. [Cheng, Sec. 3] The
-/// request's capacity does not matter; disjoint_block{} takes R from it, and client mod R.
-struct ensemble_block {
+/// The nodes of a client's member: S = {r K/R .. (r+1) K/R - 1}, r = members.of(..): R models inside
+/// one. [Cheng, Sec. 3] The request's capacity does not matter; the scheme simple_ensemble{} takes R
+/// from it, and client mod R.
+struct member_nodes {
   ensemble_members members;
 
   /// Throws  error when R does not divide K; it names the group.
@@ -82,8 +83,8 @@ struct ensemble_block {
   }
 };
 
-/// Sets to 0 what none of the submodels holds: weights between blocks, which join members from the
-/// second hidden layer on. The paper leaves them random (Remark in Sec. 4). With them at 0 the
+/// Sets to 0 what none of the submodels holds: weights between members, which join them from
+/// the second hidden layer on. The paper leaves them random (Remark in Sec. 4). With them at 0 the
 /// server model is the sum of its members. Only parameters are set: a variance of 0 would lead to a
 /// division by 0.
 ///

@@ -28,7 +28,7 @@ void add_text(py::class_<Class>& c, Class (*read)(const subfed::model&, std::str
           "read",
           [read](const subfed::model& net, const std::string& text) { return read(net, text); },
           "net"_a, "text"_a, "Reads what to_text gave about the same model.")
-      .def("append", &Class::append, "later"_a, "The rounds of `later` come behind these.")
+      .def("append", &Class::append, "later"_a, "The rounds of `later` come after these.")
       .def("merge", &Class::merge, "shard"_a,
            "The clients that another server recorded of the same rounds take part here.");
 }
@@ -63,7 +63,7 @@ void bind_coverage(py::module_& m) {
       .def_readonly("mean", &holder_summary::mean)
       .def_readonly("least", &holder_summary::least)
       .def_readonly("most", &holder_summary::most)
-      .def_readonly("overlap", &holder_summary::overlap,
+      .def_readonly("held_again", &holder_summary::held_again,
                     "Of what is held in a round, the share that the round before held too.")
       .def_readonly("shared_by_two", &holder_summary::shared_by_two);
 

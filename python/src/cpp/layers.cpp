@@ -264,7 +264,7 @@ void bind_layers(py::module_& m) {
                                    {"channels_last", flatten_order::channels_last}}));
       },
       "channels"_a, "positions"_a, "order"_a = "channels_first",
-      "Channels at `positions` places, as a linear layer behind a flatten reads them.");
+      "Channels at `positions` places, as a linear layer after a flatten reads them.");
 }
 
 }  // namespace subfed_python

@@ -149,7 +149,7 @@ void bind_model(py::module_& m) {
         }
         return out;
       },
-      "Dimensions one behind the other: what a layer reads behind a concatenation.");
+      "Dimensions one after the other: what a layer reads after a concatenation.");
 
   py::class_<model::group_info>(m, "Group", "A group of a model, as it is described.")
       .def_readonly("name", &model::group_info::name)

@@ -124,8 +124,8 @@ auto with_scheme(const py::object& scheme, F&& f) {
   if (py::isinstance<random_subset>(scheme)) {
     return f(scheme.cast<const random_subset&>().scheme);
   }
-  if (py::isinstance<subfed::disjoint_block>(scheme)) {
-    return f(scheme.cast<const subfed::disjoint_block&>());
+  if (py::isinstance<subfed::simple_ensemble>(scheme)) {
+    return f(scheme.cast<const subfed::simple_ensemble&>());
   }
   if (py::isinstance<subfed::ordered_dropout>(scheme)) {
     return f(scheme.cast<const subfed::ordered_dropout&>());
@@ -168,11 +168,11 @@ std::string number(std::int64_t n) { return std::to_string(n); }
 }  // namespace
 
 void bind_schemes(py::module_& m) {
-  using subfed::disjoint_block;
   using subfed::keep_probabilities;
   using subfed::ordered_dropout;
   using subfed::prefix;
   using subfed::rolling;
+  using subfed::simple_ensemble;
   using subfed::sync_dropout;
   using subfed::width_distribution;
 
@@ -325,24 +325,24 @@ void bind_schemes(py::module_& m) {
                                t[2].cast<std::int64_t>());
           }));
 
-  const auto make_block = [](const py::object& advance, const std::string& mode,
-                             std::int64_t minimum) {
-    return disjoint_block{to_u64("advance", advance), to_rounding(mode), minimum};
+  const auto make_ensemble = [](const py::object& advance, const std::string& mode,
+                                std::int64_t minimum) {
+    return simple_ensemble{to_u64("advance", advance), to_rounding(mode), minimum};
   };
-  scheme_class<disjoint_block>(m, "DisjointBlock",
-                               "One of K / L disjoint blocks: the members of a simple ensemble.")
-      .def(py::init(make_block), "advance"_a = 0, "round_to"_a = "floor", "minimum"_a = 1)
+  scheme_class<simple_ensemble>(m, "SimpleEnsemble",
+                                "One of K / L members, disjoint parts of equal size.")
+      .def(py::init(make_ensemble), "advance"_a = 0, "round_to"_a = "floor", "minimum"_a = 1)
       .def("__repr__",
-           [](const disjoint_block& b) {
-             return "DisjointBlock(advance=" + std::to_string(b.advance) + ", round_to='" +
-                    rounding_word(b.round_to) + "', minimum=" + number(b.minimum) + ")";
+           [](const simple_ensemble& s) {
+             return "SimpleEnsemble(advance=" + std::to_string(s.advance) + ", round_to='" +
+                    rounding_word(s.round_to) + "', minimum=" + number(s.minimum) + ")";
            })
       .def(py::pickle(
-          [](const disjoint_block& b) {
-            return py::make_tuple(b.advance, rounding_word(b.round_to), b.minimum);
+          [](const simple_ensemble& s) {
+            return py::make_tuple(s.advance, rounding_word(s.round_to), s.minimum);
           },
-          [make_block](const py::tuple& t) {
-            return make_block(t[0], t[1].cast<std::string>(), t[2].cast<std::int64_t>());
+          [make_ensemble](const py::tuple& t) {
+            return make_ensemble(t[0], t[1].cast<std::string>(), t[2].cast<std::int64_t>());
           }));
 
   py::class_<width_distribution>(m, "WidthDistribution",

@@ -121,7 +121,7 @@ void bind_sets(py::module_& m) {
       .def_static("full", &index_set::full, "extent"_a, "All nodes.")
       .def_static("prefix", &index_set::prefix, "extent"_a, "count"_a, "The first nodes.")
       .def_static("window", &index_set::window, "extent"_a, "first"_a, "count"_a,
-                  "`count` nodes from `first` on, going on at 0 behind the last one.")
+                  "`count` nodes from `first` on, continuing at 0 after the last one.")
       .def_property_readonly("extent", &index_set::extent, "Nodes of the whole group.")
       .def_property_readonly(
           "runs",

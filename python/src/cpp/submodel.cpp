@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// Submodel, and submodels inside of one another.
-#include <subfed/coverage/overlap.hpp>
+#include <subfed/coverage/shared.hpp>
 #include <subfed/describe.hpp>
 #include <subfed/messages/submodel_bytes.hpp>
 #include <subfed/submodel.hpp>

@@ -63,7 +63,7 @@ bool is_about_the_object(const py::error_already_set& error) {
   return false;
 }
 
-/// "BufferError: Cannot export readonly array": what() has the whole stack behind it.
+/// "BufferError: Cannot export readonly array": what() has the whole stack after it.
 std::string reason(const py::error_already_set& error) {
   const std::string said = text_of(error.value());
   return text_of(error.type().attr("__name__")) + (said.empty() ? "" : ": " + said);

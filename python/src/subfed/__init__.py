@@ -24,11 +24,11 @@ from . import _notebook
 from ._ext import theory
 from ._ext import (
     AverageReport, Binding, BrokenGroup, Capacity, CoarseTie, CohortMember, CohortModel, Coverage,
-    CoverageByClass, CoverageSummary, DescriptionProof, Dimension, DisjointBlock, Doubt,
+    CoverageByClass, CoverageSummary, DescriptionProof, Dimension, Doubt,
     DrawRequest, Error, Group, GroupId, HeldElements, HolderSummary, IndexSet, KeepProbabilities,
     Layer, Model, NodeScores, OrderedDropout, ParameterCoverage, Prefix, RandomSubset, Rolling,
-    SeedPolicy, SelectiveAverage, ServerAdagrad, ServerAdam, ServerSGD, ServerYogi, Submodel,
-    SyncDropout, Tensor, TensorId, TopK, UpdateOutcome, WidthDistribution, Workload, average_cohort,
+    SeedPolicy, SelectiveAverage, ServerAdagrad, ServerAdam, ServerSGD, ServerYogi, SimpleEnsemble,
+    Submodel, SyncDropout, Tensor, TensorId, TopK, UpdateOutcome, WidthDistribution, Workload, average_cohort,
     bindings_of, check_description, concat, cut_difference, cut_differences, derive_model, derive_widths, draw,
     find_coarse_ties, find_doubts, flatten, keep_scale, local_model, node_norms, parameters,
     permuted, prove_description, random_values, scatter, scatter_add, shared_nodes,
@@ -41,11 +41,11 @@ sys.modules["subfed.theory"] = theory
 __all__ = [
     "AverageReport", "Binding", "BrokenGroup", "Capacity", "CoarseTie", "CohortMember",
     "CohortModel", "Coverage", "CoverageByClass", "CoverageSummary", "DescriptionProof",
-    "Dimension", "DisjointBlock", "Doubt", "DrawRequest", "Error", "Group", "GroupId",
+    "Dimension", "Doubt", "DrawRequest", "Error", "Group", "GroupId",
     "HeldElements", "HolderSummary", "IndexSet", "KeepProbabilities", "Layer", "Model",
     "NodeScores", "OrderedDropout", "ParameterCoverage", "Prefix", "RandomSubset", "Rolling",
     "SeedPolicy", "SelectiveAverage", "ServerAdagrad", "ServerAdam", "ServerSGD", "ServerYogi",
-    "Submodel", "SyncDropout", "Tensor", "TensorId", "TopK", "UpdateOutcome", "WidthDistribution",
+    "SimpleEnsemble", "Submodel", "SyncDropout", "Tensor", "TensorId", "TopK", "UpdateOutcome", "WidthDistribution",
     "Workload", "average_cohort", "bindings_of", "check_description", "concat", "cut_difference",
     "cut_differences", "derive_model", "derive_widths", "describe", "draw", "find_coarse_ties", "find_doubts",
     "flatten", "forward_of", "keep_scale", "local_model", "models", "node_norms", "parameters",

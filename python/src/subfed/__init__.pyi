@@ -22,7 +22,7 @@ _Nodes = Union[IndexSet, Iterable[SupportsIndex]]
 _Group = Union[GroupId, str]
 _TensorId = Union[TensorId, str, Layer]  # of a layer: its weight
 _Dimension = Union[SupportsIndex, GroupId, str, Dimension]
-_Scheme = Union[Callable[[DrawRequest], _Nodes], Rolling, Prefix, RandomSubset, DisjointBlock, OrderedDropout, SyncDropout, TopK]
+_Scheme = Union[Callable[[DrawRequest], _Nodes], Rolling, Prefix, RandomSubset, SimpleEnsemble, OrderedDropout, SyncDropout, TopK]
 _Rule = Union[Literal["multiply_adds", "rolex", "feddrop_tables", "feddrop_equations"], Dict[str, int]]
 # A torch module, a state_dict, or a dict of names to arrays or shapes.
 _Shapes = Any
@@ -215,7 +215,7 @@ class RandomSubset:
     def __call__(self, request: DrawRequest) -> IndexSet: ...
 
 
-class DisjointBlock:
+class SimpleEnsemble:
     def __init__(self, advance: int = ..., round_to: _Rounding = ..., minimum: int = ...) -> None: ...
     def __call__(self, request: DrawRequest) -> IndexSet: ...
 
@@ -438,7 +438,7 @@ class HolderSummary:
     @property
     def most(self) -> int: ...
     @property
-    def overlap(self) -> float: ...
+    def held_again(self) -> float: ...
     @property
     def shared_by_two(self) -> float: ...
 

@@ -43,7 +43,7 @@ TEST_CASE("wide numbers compute as doubles do where those have the range") {
   }
 }
 
-TEST_CASE("wide numbers go on where doubles end") {
+TEST_CASE("wide numbers continue where doubles end") {
   const double most = std::numeric_limits<double>::max();
   const double least = std::numeric_limits<double>::denorm_min();
   const wide_number large(most), small(least);

@@ -30,7 +30,7 @@ average_report by_threads(const subfed::model& net, const std::vector<subfed::up
                           const std::vector<subfed::tensor_view<T>>& globals,
                           const average_options& options, order by, std::int64_t& wide) {
   average_report report;
-  std::vector<kernels::average_part<T>> parts;
+  std::vector<kernels::member<T>> parts;
   double cohort_weight = 0;
   for (const auto& u : updates) {
     ++report.clients;
@@ -39,7 +39,7 @@ average_report by_threads(const subfed::model& net, const std::vector<subfed::up
   }
   using E = kernels::kernel_element_t<T>;
   const kernels::average_plan<E> plan(net, tensor_views<T>(globals),
-                                      std::span<const kernels::average_part<T>>(parts), nullptr,
+                                      std::span<const kernels::member<T>>(parts), nullptr,
                                       kernels::rule_of(options, cohort_weight, report.clients));
   wide += emulation::wide_jobs<kernels::average_job>(plan.bytes(), plan.call().jobs, plan.jobs());
   const auto counts = emulation::launch<E>(plan.call(), plan.bytes(), by);
@@ -265,14 +265,13 @@ TEST_CASE("sums are row-major whatever the layout of the global tensor") {
   subfed::model net;
   net.tensor("x", {4, 8});
   const auto whole = subfed::submodel::full(net);
-  const std::vector<kernels::average_part<float>> parts{{&whole, 1, nullptr}};
+  const std::vector<kernels::member<float>> parts{{&whole, 1, nullptr}};
   std::vector<double> sums(32);
   for (std::size_t i = 0; i < 32; ++i) sums[i] = static_cast<double>(i);
   alignments::floats global(32, -1, 0);
   const kernels::average_plan<float> plan(
       net, tensor_views<float>{tensor_view<float>(global.data(), {4, 8}, {1, 4})},
-      std::span<const kernels::average_part<float>>(parts), sums.data(),
-      kernels::rule_of({}, 1, 1));
+      std::span<const kernels::member<float>>(parts), sums.data(), kernels::rule_of({}, 1, 1));
   emulation::launch<float>(plan.call(), plan.bytes(), order::forwards);
   for (int r = 0; r < 4; ++r) {
     for (int c = 0; c < 8; ++c) CHECK(global.data()[r + 4 * c] == static_cast<float>(8 * r + c));
@@ -312,10 +311,10 @@ TEST_CASE("an average of a dimension of 2^31 nodes that is cut in several runs i
   float element = 0;  // plans look at no element
   const subfed::submodel sub(net, {subfed::index_set(extent, {0, extent - 1})});
   const tensor_views<const float> local{{&element, {2}}};
-  const std::vector<kernels::average_part<float>> parts{{&sub, 1, &local}};
+  const std::vector<kernels::member<float>> parts{{&sub, 1, &local}};
   CHECK_THROWS_WITH_AS(
       kernels::average_plan<float>(net, tensor_views<float>{{&element, {extent}}},
-                                   std::span<const kernels::average_part<float>>(parts), nullptr,
+                                   std::span<const kernels::member<float>>(parts), nullptr,
                                    kernels::rule_of({}, 1, 1)),
       "subfed: cuda: tensor 'far' has a cut dimension of 2147483648 elements, expected at most "
       "2^31 - 1",
@@ -342,7 +341,7 @@ TEST_CASE("adding one client after the other and finishing gives the bits of sel
       sum_views.emplace_back(sums.data() + at, t.extents);
       at += sum_views.back().size();
     }
-    std::vector<kernels::average_part<T>> parts;
+    std::vector<kernels::member<T>> parts;
     double cohort_weight = 0;
     for (const auto& c : group.clients) {
       kernels::copy_plan<kernels::direction::scatter, E, double> plan(group.net);
@@ -360,7 +359,7 @@ TEST_CASE("adding one client after the other and finishing gives the bits of sel
     }
     const kernels::average_plan<E> plan(
         group.net, tensor_views<T>(group.global_views()),
-        std::span<const kernels::average_part<T>>(parts), sums.data(),
+        std::span<const kernels::member<T>>(parts), sums.data(),
         kernels::rule_of(options, cohort_weight, static_cast<std::int64_t>(group.clients.size())));
     emulation::launch<E>(plan.call(), plan.bytes(), order::forwards);
     const auto found = group.elements();
@@ -390,9 +389,9 @@ TEST_CASE(
                                         tensor_view<float>(w.data(), {4})};
       const tensor_views<const float> sent{tensor_view<const float>(nullptr, {0}),
                                            tensor_view<const float>(given.data(), {4})};
-      const std::vector<kernels::average_part<float>> parts{{&all, 1, one_pass ? &sent : nullptr}};
+      const std::vector<kernels::member<float>> parts{{&all, 1, one_pass ? &sent : nullptr}};
       const kernels::average_plan<float> plan(
-          net, globals, std::span<const kernels::average_part<float>>(parts),
+          net, globals, std::span<const kernels::member<float>>(parts),
           one_pass ? nullptr : sums.data(), kernels::rule_of({}, 1, 1));
       CHECK(plan.elements() == 4);
       const auto counts = emulation::launch<float>(plan.call(), plan.bytes(), order::forwards);

@@ -53,9 +53,9 @@ struct fixture {
 TEST_CASE_FIXTURE(fixture, "clients take part in the order of their numbers, without weight 0") {
   updates[2].weight = 0;
   const auto found = request();
-  REQUIRE(found.parts.size() == 2);
-  CHECK(found.parts[0].weight == 3);
-  CHECK(found.parts[1].weight == 7);
+  REQUIRE(found.members.size() == 2);
+  CHECK(found.members[0].weight == 3);
+  CHECK(found.members[1].weight == 7);
   CHECK(found.cohort_weight == 10);
   CHECK(found.report.clients == 3);
 }
@@ -111,8 +111,8 @@ TEST_CASE_FIXTURE(fixture, "late and repeated updates follow the policies of ave
                                   .on_late = subfed::late_update::skip,
                                   .on_repeated = subfed::repeated_update::skip};
   const auto skipped = request(options);
-  REQUIRE(skipped.parts.size() == 1);
-  CHECK(skipped.parts[0].weight == 3);  // of the two, the one of less weight comes first
+  REQUIRE(skipped.members.size() == 1);
+  CHECK(skipped.members[0].weight == 3);  // of the two, the one of less weight comes first
   CHECK(skipped.report.late_clients == 1);
   CHECK(skipped.report.repeated_clients == 1);
   CHECK(skipped.report.left_out.size() == 2);
@@ -120,8 +120,8 @@ TEST_CASE_FIXTURE(fixture, "late and repeated updates follow the policies of ave
   options.on_late = subfed::late_update::weigh;
   options.late_weight = [](std::uint64_t passed) { return 1.0 / static_cast<double>(passed); };
   const auto weighed = request(options);
-  REQUIRE(weighed.parts.size() == 2);
-  CHECK(weighed.parts[0].weight == 3.5);  // 7 / 2
+  REQUIRE(weighed.members.size() == 2);
+  CHECK(weighed.members[0].weight == 3.5);  // 7 / 2
   CHECK(weighed.cohort_weight == 6.5);
   options.late_weight = nullptr;
   CHECK(refusal(options) == "subfed: average: on_late is weigh, but no late_weight is given");

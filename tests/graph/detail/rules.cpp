@@ -32,7 +32,7 @@ struct around {
     shape.push_back(3);
     x = g.apply("MatMul", {g.input("x", shape), g.parameter("a", {3, nodes})});
   }
-  /// Moves the nodes behind the batch, as channels.
+  /// Moves the nodes after the batch, as channels.
   around& channels() {
     const std::size_t rank = 4;
     std::vector<std::int64_t> order = {0, 3, 1, 2};

@@ -82,7 +82,7 @@ TEST_CASE("a scheme's options reach the scheme") {
   CHECK(first("static") == 0);
   CHECK(parse_scheme("static").scheme(where).size() == 2);
   CHECK(parse_scheme("static:round=ceil").scheme(where).size() == 3);
-  CHECK(first("block:advance=1") == 6);
+  CHECK(first("ensemble:advance=1") == 6);
   const subfed::draw_request other{
       .round = 3, .client = 9, .group = "g", .extent = 10, .capacity = 0.25};
   CHECK(parse_scheme("random:shared=1").scheme(where) ==
@@ -93,8 +93,8 @@ TEST_CASE("a scheme's options reach the scheme") {
 
 TEST_CASE("what cannot be meant is refused in a sentence") {
   CHECK(refusal({"--schemes", "heterofl"}) ==
-        "There is no scheme \"heterofl\"; the schemes are rolling, random, static, block and mine, "
-        "and --help lists their options.");
+        "There is no scheme \"heterofl\"; the schemes are rolling, random, static, ensemble and "
+        "mine, and --help lists their options.");
   CHECK(
       refusal({"--schemes", "rolling:stepp=3"}) ==
       "The scheme \"rolling:stepp=3\" has the option \"stepp=3\", which is not understood; --help "

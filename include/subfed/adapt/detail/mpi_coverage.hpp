@@ -39,7 +39,7 @@ void merge_round(Coverage& seen, const communicator& ranks) {
          .detail_text = "has counted other rounds, times or classes"},
         ranks, [](std::uint64_t) { return std::string(); });
   sum_on_all(std::span<std::int64_t>(numbers), ranks);
-  std::size_t clients = 0;  // their number stands behind those of the first coverage's nodes
+  std::size_t clients = 0;  // their number stands after those of the first coverage's nodes
   for (const auto& group : all.parent().groups()) {
     clients += static_cast<std::size_t>(group.extent) + 1;
   }

@@ -73,7 +73,7 @@ struct admitted_update {
   std::vector<std::int64_t> skipped;  ///< elements of each tensor that are left out
 };
 
-/// The checks of a streaming average of T, of one update after the other: each goes on from the state as
+/// The checks of a streaming average of T, of one update after the other: each continues from the state as
 /// it will be when those before it have been added.
 template <class T>
 class admission {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// The order in which the updates of a cohort are added, which does not depend on the order in which
-/// they arrived, and which of them take part.
+/// they arrived.
 #pragma once
 
 #include <subfed/average/detail/checks.hpp>
@@ -130,50 +130,6 @@ std::vector<const Update*> in_order(std::span<const Update> updates) {
     }
     return false;
   });
-  return out;
-}
-
-/// An update that takes part, and its weight.
-template <class Update>
-struct admitted {
-  const Update* update;
-  double weight;
-};
-
-/// Applies the policies to a cohort in its order, and counts in the report. admit(update, outcome)
-/// checks its values.
-///
-/// Throws  error for what is refused.
-template <class Update, class Admit>
-std::vector<admitted<Update>> admit_cohort(const std::vector<const Update*>& cohort,
-                                           const average_options& options, average_report& report,
-                                           double& cohort_weight, Admit&& admit) {
-  std::vector<admitted<Update>> out;
-  const draw_key* last = nullptr;  // of the last one that was taken
-  for (const Update* u : cohort) {
-    const draw_key& key = u->sub.origin();
-    update_outcome outcome = outcome_by_round(u->sub, u->weight, options);
-    if (outcome && options.round && last != nullptr && last->client == key.client &&
-        last->round == key.round) {
-      outcome.fate = fate::repeated;
-    }
-    if (!outcome) {
-      if (is_refused(outcome.fate, options)) refuse_round(u->sub, outcome.fate, options);
-      outcome.weight = 0;
-      leave_out(report, outcome);
-      continue;
-    }
-    if (!admit(*u, outcome)) {
-      leave_out(report, outcome);
-      continue;
-    }
-    last = &key;
-    ++report.clients;
-    report.clipped_elements += outcome.clipped_elements;
-    cohort_weight += outcome.weight;
-    out.push_back({u, outcome.weight});
-  }
-  check_total_weight("average", cohort_weight, options);
   return out;
 }
 

@@ -13,6 +13,7 @@
 #include <subfed/average/detail/tensor_sums.hpp>
 #include <subfed/average/detail/weight_scale.hpp>
 #include <subfed/average/options.hpp>
+#include <subfed/average/update.hpp>
 #include <subfed/detail/float_mode.hpp>
 #include <subfed/detail/internals.hpp>
 #include <subfed/executor.hpp>
@@ -33,14 +34,6 @@
 #include <vector>
 
 namespace subfed::inline v0::detail {
-
-/// A client in the average of a whole model. T: the element type of all of its tensors, or void.
-template <class T>
-struct member {
-  const submodel* sub;
-  double weight;
-  const tensor_views<const T>* tensors;  ///< null: it is already in the sums
-};
 
 /// The different submodels of a cohort, and which of them each member has.
 struct distinct_submodels {

@@ -79,7 +79,7 @@ class pattern_row : protected mask_row<T, From> {
   }
 
   /// How many elements of a row a participant has, those that do not take part included as far as they
-  /// are not behind all others.
+  /// do not come after all others.
   std::int64_t row_size(std::size_t participant) const noexcept {
     return inner().reach_of(participant) * inner().unit;
   }

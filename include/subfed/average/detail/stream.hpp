@@ -44,7 +44,7 @@ struct masked_holder {
   const std::int32_t* starts;  ///< how many of its elements come before
   std::int64_t limit;          ///< how many elements may be read
   double weight;
-  bool has_all;  ///< the masks have no zeros but behind the row's end
+  bool has_all;  ///< the masks have no zeros but after the row's end
 };
 
 /// A row of which holders have the elements of masks.
@@ -104,7 +104,7 @@ struct pattern_holders {
   const std::int64_t* end_strides;  ///< of ends
   const double* weights;
 
-  /// Goes on by so many rows. By addresses: those behind the last row may lie outside the data.
+  /// Moves on by so many rows. By addresses: those after the last row may lie outside the data.
   void step(std::int64_t rows) const noexcept {
     for (std::size_t h = 0; h < count; ++h) data[h] = moved(data[h], rows * strides[h]);
     for (std::size_t h = 0; h < count; ++h) ends[h] = moved(ends[h], rows * end_strides[h]);

@@ -102,8 +102,8 @@ std::int64_t divide_weighted(const double* sums, const double* weights, T* out,
              : avx2::divide_weighted(sums, weights, out, length);
 }
 
-/// The means of rows with the same holders; what nobody holds keeps its bits. holders are
-/// behind the last row afterwards.
+/// The means of rows with the same holders; what nobody holds keeps its bits. Afterwards
+/// holders are past the last row.
 ///
 /// Pre  in_lanes<T>()
 template <has_lanes T>

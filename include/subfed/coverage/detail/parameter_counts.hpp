@@ -97,7 +97,7 @@ class parameter_counts {
     }
     if (places == 0) return out;
     out.mean = total / places;
-    if (later > 0) out.overlap = twice / later;
+    if (later > 0) out.held_again = twice / later;
     if (pairs_of_clients > 0) out.shared_by_two = shared / (pairs_of_clients * parameters);
     return out;
   }

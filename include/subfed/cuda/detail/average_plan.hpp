@@ -4,6 +4,7 @@
 
 #include <subfed/average/detail/terms.hpp>
 #include <subfed/average/options.hpp>
+#include <subfed/average/update.hpp>
 #include <subfed/cuda/detail/average_kernel.hpp>
 #include <subfed/cuda/detail/copy_plan.hpp>
 #include <subfed/cuda/detail/node_tables.hpp>
@@ -25,13 +26,7 @@
 
 namespace subfed::inline v0::cuda::detail {
 
-/// A client that takes part with a positive weight. T: the element type of its tensors.
-template <class T>
-struct average_part {
-  const submodel* sub;
-  double weight;
-  const tensor_views<const T>* tensors;  ///< null: it is already in the sums
-};
+using subfed::detail::member;
 
 /// Whether a launch averages a tensor: not those that stay with their clients, and not counters,
 /// whose server value is kept.
@@ -59,8 +54,8 @@ class average_plan {
   /// sums: of all tensors, also those that are not averaged, row-major, one after the other; null
   /// for none. Pre: shapes are right, the parts are in the order in which they are added.
   template <class T>
-  average_plan(const model& net, const tensor_views<T>& globals,
-               std::span<const average_part<T>> parts, const double* sums, const average_rule& rule)
+  average_plan(const model& net, const tensor_views<T>& globals, std::span<const member<T>> parts,
+               const double* sums, const average_rule& rule)
       : tables_(net, packed_), skip_elements_(rule.skip_elements) {
     for (const auto& p : parts) numbers_.push_back(tables_.number_of(*p.sub));
     for (std::size_t t = 0; t < globals.size(); ++t) {
@@ -101,8 +96,8 @@ class average_plan {
   };
 
   template <class T>
-  void add_tensor(std::size_t t, const tensor_view<T>& global,
-                  std::span<const average_part<T>> parts, const double* sums) {
+  void add_tensor(std::size_t t, const tensor_view<T>& global, std::span<const member<T>> parts,
+                  const double* sums) {
     // The different holdings, and which one each part has.
     std::map<holding_key, holding> holdings;
     std::vector<std::pair<const holding_key, holding>*> of_part;

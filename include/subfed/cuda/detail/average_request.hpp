@@ -3,13 +3,11 @@
 /// elements.
 #pragma once
 
-#include <subfed/average/cohort.hpp>
 #include <subfed/average/detail/checks.hpp>
-#include <subfed/average/detail/cohort_order.hpp>
+#include <subfed/average/detail/cohort_request.hpp>
 #include <subfed/average/options.hpp>
+#include <subfed/average/update.hpp>
 #include <subfed/cuda/detail/average_plan.hpp>
-#include <subfed/detail/memory_overlap.hpp>
-#include <subfed/detail/tensor_checks.hpp>
 #include <subfed/error.hpp>
 #include <subfed/model.hpp>
 #include <subfed/submodel.hpp>
@@ -89,46 +87,24 @@ inline void check_device_weight(const submodel& sub, double weight) {
                        {.client = sub.origin().client});
 }
 
-/// The clients with positive weights, in the order of their numbers; those with the same number by
-/// round, weight and nodes, and where those are equal in the given order: their elements are not
-/// read.
-template <class T>
-struct average_request {
-  std::vector<average_part<T>> parts;
-  double cohort_weight = 0;
-  average_report report;  ///< without what the launch counts
-};
-
+/// As average_cohort, except that updates with the same number, round, weight and nodes stay in the
+/// given order: their elements are not read.
+///
 /// Throws  as average_cohort, and error for options that need the elements before the launch.
 template <class T>
-average_request<T> request_average(const model& net, std::span<const update<T>> updates,
-                                   const tensor_views<T>& globals, const average_options& options) {
+subfed::detail::cohort_request<T> request_average(const model& net,
+                                                  std::span<const update<T>> updates,
+                                                  const tensor_views<T>& globals,
+                                                  const average_options& options) {
   check_device_options(net, options);
-  subfed::detail::check_globals("average", net, globals);
-  for (const auto& u : updates) {
-    subfed::detail::check_update<T>("average", net, u.sub, u.tensors, u.weight);
-  }
-  average_request<T> out;
-  out.report.kept = kept_elements(net, globals);
-  const auto admitted = subfed::detail::admit_cohort(
-      subfed::detail::in_order<subfed::detail::content_ties::as_given>(updates), options,
-      out.report, out.cohort_weight, [](const update<T>& u, const update_outcome& outcome) {
+  auto out = subfed::detail::request_cohort<subfed::detail::content_ties::as_given>(
+      net, updates, globals, options,
+      [](const update<T>& u, const update_outcome& outcome) {
         check_device_weight(u.sub, outcome.weight);
         return true;
-      });
-  for (const auto& a : admitted) {
-    if (a.weight > 0) out.parts.push_back({&a.update->sub, a.weight, &a.update->tensors});
-  }
-  subfed::detail::placed_tensors places;
-  for (std::size_t t = 0; t < globals.size(); ++t) {
-    const auto& name = net.tensors()[t].name;
-    places.add(globals[t], name, subfed::detail::access::writes);
-    if (!is_averaged(net.tensors()[t])) continue;
-    for (const auto& p : out.parts) {
-      places.add((*p.tensors)[t], name, subfed::detail::access::reads);
-    }
-  }
-  places.check_apart("average");
+      },
+      is_averaged);
+  out.report.kept = kept_elements(net, globals);
   return out;
 }
 

@@ -53,7 +53,7 @@ inline void make_axis_whole(graph_walk& w, const graph_node& n, std::size_t at, 
 }
 inline void softmax_rule(graph_walk& w, const graph_node& n) {
   const std::size_t rank = w.in(n, 0).rank();
-  const bool flattens = w.graph.opset < 13;  // the axis and all behind it
+  const bool flattens = w.graph.opset < 13;  // the axis and all after it
   const std::size_t at = graph_walk::axis_of(n.integer("axis", flattens ? 1 : -1), rank);
   if (at == rank) return w.opaque(n, "it has no such axis");
   for (std::size_t r = at; r < (flattens ? rank : at + 1); ++r) {

@@ -101,7 +101,7 @@ struct window_sizes {
     if (padded < reach) return 0;
     std::int64_t out = (padded - reach) / strides[r] + 1;
     if (is_rounded_up && (padded - reach) % strides[r] != 0) {
-      // A window that begins in the padding behind does not count.
+      // A window that begins in the padding at the end does not count.
       if (out * strides[r] < positions + begin) ++out;
     }
     return out;

@@ -137,7 +137,7 @@ class field_reader {
     }
   }
   void end() const {
-    if (left() != 0) refuse("there is something behind the end");
+    if (left() != 0) refuse("there are bytes after the end");
   }
 
  private:

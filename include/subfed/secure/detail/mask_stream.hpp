@@ -56,7 +56,7 @@ class mask_stream {
   }
 
   /// A window that begins with the block of `first`. It is as long as this run, or twice as long as
-  /// the last one where the run begins shortly behind that: then more short runs will follow.
+  /// the last one where the run begins shortly after that: then more short runs will follow.
   void move_to(std::uint64_t first, std::uint64_t length, bool inside) {
     const std::uint64_t end = begin_ + size_;
     const std::uint64_t begin = first / block * block;

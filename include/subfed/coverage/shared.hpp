@@ -7,14 +7,16 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace subfed::inline v0 {
 
 namespace detail {
 
-inline void check_same_model(const submodel& a, const submodel& b) {
-  if (!(a.parent() == b.parent())) fail("subfed: overlap: the submodels are of different models");
+inline void check_same_model(const std::string& caller, const submodel& a, const submodel& b) {
+  if (a.parent() == b.parent()) return;
+  fail("subfed: " + caller + ": the submodels are of different models");
 }
 
 }  // namespace detail
@@ -24,7 +26,7 @@ inline void check_same_model(const submodel& a, const submodel& b) {
 /// Throws  error when they are of different models.
 /// Cost    O(runs log runs).
 inline std::int64_t shared_nodes(const submodel& a, const submodel& b, group_id group) {
-  detail::check_same_model(a, b);
+  detail::check_same_model("shared_nodes", a, b);
   return detail::shared(detail::ranges_of(a.runs(group)), detail::ranges_of(b.runs(group)));
 }
 
@@ -34,7 +36,7 @@ inline std::int64_t shared_nodes(const submodel& a, const submodel& b, group_id 
 /// Throws  error when they are of different models.
 /// Cost    O(runs log runs + dimensions).
 inline std::int64_t shared_parameters(const submodel& a, const submodel& b) {
-  detail::check_same_model(a, b);
+  detail::check_same_model("shared_parameters", a, b);
   const model& net = a.parent();
   std::vector<std::int64_t> shared;
   for (std::size_t g = 0; g < net.groups().size(); ++g) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include <subfed/coverage/overlap.hpp>
+#include <subfed/coverage/shared.hpp>
 
 #include <support/checks.hpp>
 #include <support/cohorts.hpp>
@@ -67,11 +67,11 @@ TEST_CASE("submodels of different models share nothing: an error") {
   subfed::model net, other;
   const auto g = net.group("g", 3);
   other.group("g", 4);
-  const std::string expected = "subfed: overlap: the submodels are of different models";
   CHECK(support::message_of([&] { shared_nodes(submodel::full(net), submodel::full(other), g); }) ==
-        expected);
-  CHECK(support::message_of(
-            [&] { shared_parameters(submodel::full(net), submodel::full(other)); }) == expected);
+        "subfed: shared_nodes: the submodels are of different models");
+  CHECK(support::message_of([&] {
+          shared_parameters(submodel::full(net), submodel::full(other));
+        }) == "subfed: shared_parameters: the submodels are of different models");
 }
 
 TEST_CASE("what stays with its client is shared by nobody") {
