@@ -109,5 +109,19 @@ TEST_CASE("check_description: other shapes are wrong") {
   REQUIRE(found.wrong.size() == 1);
   CHECK(found.wrong[0] == "fc2.weight is (6, 5) in the description and (6, 6) in the network");
 }
+TEST_CASE("check_description: a group whose nodes are taken one by one") {
+  subfed::network_graph g;
+  const auto x = g.input("x", {1, 3});
+  const auto w = g.parameter("w", {3, 2});
+  const auto y = g.apply("Split", {g.apply("MatMul", {x, w})}, {{"axis", {1}}}, 2);
+  g.output(g.apply("MatMul", {y, g.parameter("v", {1, 2})}));
+  g.output(g.apply("MatMul", {y + 1, g.parameter("u", {1, 2})}));
+  subfed::model net;
+  net.tensor("w", {3, net.group("h", 2)});
+  const auto found = check_description(g, net);
+  REQUIRE(found.wrong.size() == 1);
+  CHECK(found.wrong[0] ==
+        "with dimension 1 of w, the group 'h' cannot be cut: it is of single elements");
+}
 
 }  // namespace

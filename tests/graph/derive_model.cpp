@@ -316,6 +316,44 @@ TEST_CASE("derive_model: layers that begin with the same zeros are not tied") {
   CHECK(form(derived, "two.b") == "(1, 6 x GRU.2)");
   CHECK(form(derived, "out.weight") == "(out, GRU.2)");
 }
+TEST_CASE(
+    "derive_model: both directions and the batch are whole in all tensors of a recurrent layer") {
+  network_graph g;
+  const auto x = g.input("x", {5, 2, 3});
+  const auto w = g.parameter("w", {2, 16, 3});
+  const auto r = g.parameter("r", {2, 16, 4});
+  const auto b = g.parameter("b", {2, 32});
+  const auto h = g.parameter("h", {2, 2, 4});
+  const auto c = g.parameter("c", {2, 2, 4});
+  const auto p = g.parameter("p", {2, 12});
+  const auto y = g.apply("LSTM", {x, w, r, b, network_graph::no_value, h, c, p},
+                         {{"hidden_size", {4}}, {"direction", {}, 0, "bidirectional"}});
+  const auto turned = transpose(g, y, {0, 2, 1, 3});
+  g.output(linear(g, reshape(g, turned, {5, 2, 8}), "out", 8, 2));
+  const auto derived = derive_model(g);
+  CHECK(cut_groups(derived) == 1);
+  CHECK(form(derived, "b") == "(2, 8 x LSTM)");
+  CHECK(form(derived, "p") == "(2, 3 x LSTM)");
+  CHECK(form(derived, "out.weight") == "(out, 2 x LSTM)");
+}
+TEST_CASE("derive_model: tensors of a recurrent layer that do not fit its directions are not cut") {
+  for (const std::string which : {"b", "h", "c", "p"}) {
+    CAPTURE(which);
+    const auto directions = [&](const std::string& name) -> std::int64_t {
+      return name == which ? 1 : 2;
+    };
+    network_graph g;
+    const auto x = g.input("x", {5, 1, 3});
+    const auto w = g.parameter("w", {2, 16, 3});
+    const auto r = g.parameter("r", {2, 16, 4});
+    const auto b = g.parameter("b", {directions("b"), 32});
+    const auto h = g.parameter("h", {directions("h"), 1, 4});
+    const auto c = g.parameter("c", {directions("c"), 1, 4});
+    const auto p = g.parameter("p", {directions("p"), 12});
+    g.output(g.apply("LSTM", {x, w, r, b, network_graph::no_value, h, c, p}));
+    CHECK(cut_groups(derive_model(g)) == 0);
+  }
+}
 
 }  // namespace
 

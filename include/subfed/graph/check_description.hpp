@@ -110,7 +110,7 @@ class description_checker {
     const value_axis own = walk_.space.leaves(nodes_[g]);
     std::string what;
     if (walk_.space.is_whole(own)) {
-      what = "cannot be cut: " + walk_.space.reason_of(own[0][0]).text;
+      what = "cannot be cut: " + reason_text(own);
     } else if (own.size() != 1 || own[0].size() != 1) {
       what = "is not of " + std::to_string(info.extent) + " nodes, but of " + parts_text(own);
     } else {
@@ -122,6 +122,13 @@ class description_checker {
     if (what.empty()) return;
     told_[g] = true;
     out_.wrong.push_back(where + "the group '" + info.name + "' " + what);
+  }
+  /// Why an axis is whole. Parts of one element have no factor, and no reason.
+  std::string reason_text(const value_axis& whole) const {
+    for (const factor_product& product : whole) {
+      if (!product.empty()) return walk_.space.reason_of(product[0]).text;
+    }
+    return "it is of single elements";
   }
   std::string parts_text(const value_axis& parts) const {
     std::string out;

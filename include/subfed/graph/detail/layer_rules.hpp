@@ -328,24 +328,31 @@ inline void recurrent_rule(graph_walk& w, const graph_node& n) {
   s.make_whole(x.axes[0], w.image);
   if (w.has(n, 3)) {
     const traced_value& bias = w.in(n, 3);
-    if (bias.rank() != 2 || bias.extents[1] != 2 * weight.extents[1]) {
+    if (bias.rank() != 2 || bias.extents[0] != weight.extents[0] ||
+        bias.extents[1] != 2 * weight.extents[1]) {
       return w.opaque(n, "its bias does not fit");
     }
+    s.unify(bias.axes[0], directions);
     s.unify(bias.axes[1], s.product(s.fresh_whole(2 * gates, gate), hidden));
   }
   for (std::size_t i = 5; i < (std::min)(n.inputs.size(), std::size_t{7}); ++i) {
     if (!w.has(n, i)) continue;
     const traced_value& first = w.in(n, i);
-    if (first.rank() != 3 || first.extents[2] != state.extents[2]) {
+    if (first.rank() != 3 || first.extents[0] != weight.extents[0] ||
+        first.extents[1] != x.extents[1] || first.extents[2] != state.extents[2]) {
       return w.opaque(n, "its first state does not fit");
     }
+    s.unify(first.axes[0], directions);
+    s.unify(first.axes[1], x.axes[1]);
     s.unify(first.axes[2], hidden);
   }
   if (w.has(n, 7)) {
     const traced_value& peeps = w.in(n, 7);
-    if (peeps.rank() != 2 || peeps.extents[1] != 3 * state.extents[2]) {
+    if (peeps.rank() != 2 || peeps.extents[0] != weight.extents[0] ||
+        peeps.extents[1] != 3 * state.extents[2]) {
       return w.opaque(n, "its peepholes do not fit");
     }
+    s.unify(peeps.axes[0], directions);
     s.unify(peeps.axes[1], s.product(s.fresh_whole(3, gate), hidden));
   }
   w.set(n, 0, {x.axes[0], directions, x.axes[1], hidden});
