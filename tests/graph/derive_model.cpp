@@ -316,6 +316,18 @@ TEST_CASE("derive_model: layers that begin with the same zeros are not tied") {
   CHECK(form(derived, "two.b") == "(1, 6 x GRU.2)");
   CHECK(form(derived, "out.weight") == "(out, GRU.2)");
 }
+TEST_CASE("derive_model: channels stay whole where a pooling gives the places of the largest") {
+  for (const std::size_t outputs : {std::size_t{1}, std::size_t{2}}) {
+    network_graph g;
+    const auto y = convolution(g, g.input("x", {1, 3, 4, 4}), "conv", 3, 6);
+    const auto pooled = g.apply("MaxPool", {y}, {{"kernel_shape", {2, 2}}}, outputs);
+    const auto places = g.apply("Cast", {pooled + outputs - 1}, {{"to", {1}}});
+    g.output(convolution(g, places, "last", 6, 2));
+    const auto derived = derive_model(g);
+    CHECK(cut_groups(derived) == (outputs == 1 ? 1 : 0));
+    CHECK(has(told(derived), "its nodes are numbered by MaxPool") == (outputs == 2));
+  }
+}
 TEST_CASE(
     "derive_model: both directions and the batch are whole in all tensors of a recurrent layer") {
   network_graph g;

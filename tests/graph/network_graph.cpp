@@ -55,5 +55,13 @@ TEST_CASE("network_graph: shapes that are none are refused") {
         "negative "
         "or of more than 2^63 - 1 elements");
 }
+TEST_CASE("network_graph: a constant of no integers") {
+  network_graph g;
+  const auto none = g.integers({});
+  CHECK(g.values[none].extents == std::vector<std::int64_t>{0});
+  CHECK(g.values[none].is_uniform);
+  CHECK_FALSE(g.values[g.integers({1, 2})].is_uniform);
+  CHECK(g.values[g.integers({2, 2})].is_uniform);
+}
 
 }  // namespace

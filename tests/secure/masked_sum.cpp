@@ -337,6 +337,34 @@ TEST_CASE(
   CHECK(global == std::vector<float>{2, 2, 2, 2, 2, 2, 7, 7, 7, 7, 7, 7});
 }
 
+TEST_CASE("private rows that are concatenated with others leave the weights of those alone") {
+  subfed::model net;
+  const auto classes = net.group("classes", 3, subfed::cut::never);
+  const auto boxes = net.group("boxes", 2);
+  net.tensor("head", {subfed::concat({1, classes.block(2), boxes}), 2});
+  std::vector<secure_participant> all;
+  for (std::uint64_t c = 0; c < 3; ++c) {
+    all.push_back({submodel(net, {index_set::full(3), index_set::full(2)}, {.client = c})});
+  }
+  const secure_round round(all, {.average = {.sums = fixed_point{.bound = 4, .clients = 3}},
+                                 .threshold = 2,
+                                 .private_rows = {classes}});
+  const std::vector<std::int64_t> labels[] = {{0, 1}, {0}, {0, 1}};
+  masked_sum sum(round);
+  const std::vector<float> twos(18, 2);
+  for (std::uint64_t c = 0; c < 3; ++c) {
+    const std::vector<row_labels> own{{classes, index_set(3, labels[c])}};
+    sum.add(c, masked_update<float>(round, c, {tensor_view<const float>(twos.data(), {9, 2})},
+                                    secrets_of(round, c), chacha20{}, own));
+  }
+  support::remove_masks(sum, sum.close());
+  std::vector<float> global(18, 7);
+  sum.open<float>().finish({tensor_view<float>(global.data(), {9, 2})});
+  std::vector<float> expected(18, 2);
+  std::fill_n(expected.begin() + 10, 4, 7.f);  // nobody has label 2
+  CHECK(global == expected);
+}
+
 TEST_CASE("what does not belong into a sum is refused, and the sum is as before") {
   const nested_clients clients(3);
   const secure_round round = clients.round();

@@ -450,3 +450,20 @@ TEST_CASE("what is out of range or missing is refused by name, and nothing is wr
         std::string::npos);
   CHECK(x == before);
 }
+
+TEST_CASE(
+    "server_optimizer: a parameter of integers in begin() that has none in finish() is refused") {
+  subfed::model net;
+  net.tensor("x", {2});
+  server_optimizer<void, subfed::server_sgd> sgd(net);
+  const std::array<std::int32_t, 2> integers{1, 2};
+  std::array<float, 2> x{3, 4};
+  const std::vector<subfed::tensor_view<const void>> before{
+      tensor_view<const std::int32_t>(integers.data(), {2})};
+  const std::vector<subfed::tensor_view<void>> now{tensor_view<float>(x.data(), {2})};
+  sgd.begin(before);
+  const held_elements all(net, std::vector<subfed::submodel>{subfed::submodel::full(net)});
+  CHECK(message_of([&] { sgd.finish(all, now); }) ==
+        "subfed: server_optimizer: tensor 'x' had integers in begin() and has none now");
+  CHECK(x == std::array<float, 2>{3, 4});
+}

@@ -90,8 +90,8 @@ struct network_graph {
     graph_value made{"", value_kind::constant, true, {static_cast<std::int64_t>(elements.size())}};
     for (const std::int64_t e : elements) made.elements.push_back(static_cast<double>(e));
     made.is_integer = true;
-    made.is_uniform = std::count(elements.begin(), elements.end(), *elements.begin()) ==
-                      static_cast<std::ptrdiff_t>(elements.size());
+    made.is_uniform = std::all_of(elements.begin(), elements.end(),
+                                  [&](std::int64_t e) { return e == *elements.begin(); });
     return add(std::move(made));
   }
   /// A constant of rank 0.

@@ -108,6 +108,16 @@ class server_optimizer {
         detail::check_unique("server_optimizer", "global", net_.tensors()[t].name, tensor);
       });
     }
+    for (std::size_t t = 0; t < globals.size(); ++t) {
+      if (!net_.tensors()[t].is_parameter()) continue;
+      detail::with_type(globals[t], [&]<class E>(const tensor_view<E>&) {
+        if (!averageable<E> || state_[t].old.size() == state_[t].m.size()) return;
+        const std::string& name = net_.tensors()[t].name;
+        detail::fail("subfed: server_optimizer: tensor '" + name +
+                         "' had integers in begin() and has none now",
+                     {.tensor = name});
+      });
+    }
     std::vector<std::span<const std::uint64_t>> words;
     for (std::size_t t = 0; t < globals.size(); ++t) words.push_back(held.words(tensor_id(t)));
     const auto is_held = [&](std::size_t t, std::size_t i) {

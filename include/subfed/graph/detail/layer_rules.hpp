@@ -215,6 +215,11 @@ inline void pool_rule(graph_walk& w, const graph_node& n) {
   }
   std::vector<value_axis> out = {x.axes[0], x.axes[1]};
   if (!moved_window(w, x, sizes, out)) return w.opaque(n, "no position is left");
+  if (n.outputs.size() > 1 && n.outputs[1] != network_graph::no_value) {
+    // Indices of the largest count all elements of the input, those of other channels too.
+    const std::size_t why = w.space.reason("its nodes are numbered by " + w.text(n));
+    for (const value_axis& a : out) w.space.make_whole(a, why);
+  }
   w.set(n, 0, out);
   w.set(n, 1, out);
 }

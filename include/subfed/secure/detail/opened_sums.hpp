@@ -8,11 +8,14 @@
 #include <subfed/average/detail/wide_number.hpp>
 #include <subfed/average/fixed_point.hpp>
 #include <subfed/detail/arithmetic.hpp>
+#include <subfed/dimension.hpp>
 #include <subfed/error.hpp>
 #include <subfed/index_set.hpp>
 #include <subfed/secure/detail/round_plan.hpp>
+#include <subfed/selection.hpp>
 #include <subfed/submodel.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -138,9 +141,38 @@ class opened_sums {
           }
           if (!(weight > 0)) continue;
           const submodel row = sub.restricted(group, index_set::window(extent, node, 1));
-          to.add_weight(row[tensor_id(t)], weight);
+          to.add_weight(rows_alone(row[tensor_id(t)], t, group), weight);
         }
       }
+      // What is concatenated with the rows has no labels: all clients of the class take part.
+      const submodel beside = sub.restricted(group, index_set(extent, {}));
+      to.add_weight(beside[tensor_id(t)], class_weight_[plan_.class_of[p]]);
+    }
+  }
+  /// Without what is concatenated with the nodes of a group, which one part of one dimension has.
+  selection rows_alone(const selection& chosen, std::size_t t, group_id group) const {
+    const auto& dimensions = plan_.net.tensors()[t].dimensions;
+    std::vector<selected_dimension> out;
+    for (int r = 0; r < chosen.rank(); ++r) {
+      out.push_back(chosen.dimension(r));
+      std::int64_t begin = 0;
+      for (const dimension::part& p : dimensions[static_cast<std::size_t>(r)].parts()) {
+        const bool bound = p.group != dimension::no_group;
+        const std::int64_t nodes = bound ? plan_.net.groups()[p.group].extent : p.whole;
+        const std::int64_t end = begin + p.repeat * nodes * p.block;
+        if (p.group == group.number()) clip(out.back().runs, begin, end);
+        begin = end;
+      }
+    }
+    return proven_selection::of(std::move(out), chosen.name());
+  }
+  static void clip(std::vector<run>& runs, std::int64_t begin, std::int64_t end) {
+    std::vector<run> all;
+    all.swap(runs);
+    for (const run& r : all) {
+      const std::int64_t first = (std::max)(r.first, begin);
+      const std::int64_t last = (std::min)(r.first + r.length, end);
+      if (first < last) runs.push_back({r.position + (first - r.first), first, last - first});
     }
   }
 
