@@ -89,7 +89,11 @@ robust_report robust_by_hand(const support::cohort<T>& group, const robust_optio
       if (options.content == subfed::content::deltas) {
         value += static_cast<double>(oracle::value_of(out[t][i]));
       }
+      const bool was_finite = options.content != subfed::content::deltas ||
+                              std::isfinite(static_cast<double>(oracle::value_of(out[t][i])));
       out[t][i] = subfed::scalar_traits<T>::store(value);
+      const bool is_finite = std::isfinite(static_cast<double>(oracle::value_of(out[t][i])));
+      report.overflowed += was_finite && !is_finite ? 1 : 0;
     }
   }
   return report;
@@ -111,6 +115,30 @@ TEST_CASE("medians and trimmed means that were worked out by hand") {
   constexpr double most = (std::numeric_limits<double>::max)();
   CHECK(robust_of({most, most, most, most}, {}) == most);
   CHECK(robust_of({}, {}) == 99);
+}
+
+TEST_CASE("results that are too large for the global type are counted") {
+  subfed::model net;
+  net.tensor("x", {2});
+  const auto all = subfed::submodel::full(net);
+  const std::vector<float> large{1e6f, 2}, larger{3e6f, 3};
+  const auto views = [](const std::vector<float>& v) {
+    return subfed::tensor_views<const float>({tensor_view<const float>(v.data(), {2})});
+  };
+  const std::vector<subfed::update<float>> updates{
+      {all, views(large)}, {all, views(large)}, {all, views(larger)}};
+  std::vector<half> out{half(1.0f), half(1.0f)};
+  const auto average = [&](const robust_options& options) {
+    return robust_cohort<half, float>(net, updates, {tensor_view<half>(out.data(), {2})}, options);
+  };
+  const robust_report counted{.clients = 3, .held = 2, .trimmed_elements = 4, .overflowed = 1};
+  CHECK(average({}) == counted);
+  CHECK(std::isinf(static_cast<float>(out[0])));
+  CHECK(static_cast<float>(out[1]) == 2);
+  // An old value that is infinite is no fault of the cohort's.
+  CHECK(average({.content = subfed::content::deltas}).overflowed == 0);
+  out[0] = half(1.0f);
+  CHECK(average({.content = subfed::content::deltas}) == counted);
 }
 
 TEST_CASE_TEMPLATE("the median and the trimmed mean equal the dumb loop, for any views", T, float,

@@ -12,6 +12,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -277,6 +278,16 @@ TEST_CASE("what does not fit is refused by name") {
           subfed::clear_unheld<double>(net, std::vector{submodel::full(other)}, {view});
         }) == "subfed: clear_unheld: the submodel of client 0 is of another model");
   CHECK(values == matrix(5, 2.0));
+}
+
+TEST_CASE("the mean of very large outputs is finite") {
+  constexpr double most = (std::numeric_limits<double>::max)();
+  const matrix first{most, 1, -most, most}, second{most, 3, -most, -most};
+  matrix mean(4, 0.0);
+  const auto view = [](const matrix& m) { return tensor_view<const double>(m.data(), {4}); };
+  subfed::average_outputs<double>({view(first), view(second)},
+                                  tensor_view<double>(mean.data(), {4}));
+  CHECK(mean == matrix{most, 2, -most, 0});
 }
 
 TEST_CASE("drawn members are the golden ones") {

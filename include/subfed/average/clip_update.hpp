@@ -9,7 +9,7 @@
 #include <subfed/detail/arithmetic.hpp>
 #include <subfed/detail/float_mode.hpp>
 #include <subfed/detail/loop_nest.hpp>
-#include <subfed/detail/tensor_checks.hpp>
+#include <subfed/detail/written_tensors.hpp>
 #include <subfed/error.hpp>
 #include <subfed/model.hpp>
 #include <subfed/scalar.hpp>
@@ -163,8 +163,9 @@ template <class T>
 ///
 /// Shapes    tensor t of both is sub.extents(tensor_id(t)); any strides.
 /// Post      An update within the bound keeps its bits.
-/// Throws    error for wrong shapes, a bound that is not finite and over 0, and a difference that is
-///           not finite; nothing has been written then.
+/// Throws    error for wrong shapes, a bound that is not finite and over 0, a difference that is
+///           not finite, or memory that tensors of the update share with each other or with what was
+///           sent; nothing has been written then.
 /// Numerics  Differences and their squares in double, added tensor by tensor in row-major order: the
 ///           same bits for any strides. Each element is rounded to T once.
 /// Cost      Two or three passes over both; a copy of a tensor at a time whose view is not row-major.
@@ -187,10 +188,12 @@ clipped_update clip_update(const submodel& sub, const tensor_views<const T>& sen
   const tensor_views<const T> before(read);
   detail::check_update<T>("clip_update", net, sub, before, 1);
   detail::check_update<T>("clip_update", net, sub, sent, 1);
+  detail::written_tensors memory("clip_update");
   for (std::size_t t = 0; t < update.size(); ++t) {
-    if (net.tensors()[t].is_local()) continue;
-    detail::check_unique("clip_update", "update", net.tensors()[t].name, update[t]);
+    if (!net.tensors()[t].is_local()) memory.writes("update", net.tensors()[t].name, update[t]);
   }
+  memory.reads_parameters("sent", net, sent);
+  memory.check_apart();
   bool writes = false;
   // f(update, sent, length) for all runs of elements of parameters that take part.
   const auto for_each_run = [&](auto&& f) {

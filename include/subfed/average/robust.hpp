@@ -60,6 +60,7 @@ struct robust_report {
   std::int64_t skipped_elements = 0;  ///< values that are not finite: as if not held
   std::int64_t trimmed_elements =
       0;  ///< values that were left out at the ends, or beside the middle
+  std::int64_t overflowed = 0;  ///< results of finite values that became infinite, being too large for T
 
   friend bool operator==(const robust_report&, const robust_report&) = default;
 };
@@ -192,8 +193,9 @@ void robust_rows(const tensor_view<E>& global, const std::vector<robust_holder>&
       report.trimmed_elements += 2 * k;
       const double value = values.mean_without(k);
       E& element = global.data_handle()[at + i * stride];
-      const bool adds = options.content == content::deltas;
-      element = traits::store(adds ? traits::load(element) + value : value);
+      const double old = options.content == content::deltas ? traits::load(element) : -0.0;
+      element = traits::store(old + value);
+      if (!traits::is_finite(element) && is_finite_double(old)) ++report.overflowed;
     }
   }
 }
@@ -214,6 +216,7 @@ inline void add_counts(robust_report& to, const robust_report& from) noexcept {
   to.unheld += from.unheld;
   to.skipped_elements += from.skipped_elements;
   to.trimmed_elements += from.trimmed_elements;
+  to.overflowed += from.overflowed;
 }
 
 }  // namespace detail
@@ -236,7 +239,8 @@ inline void add_counts(robust_report& to, const robust_report& from) noexcept {
 ///           a client that reports twice has two votes.
 /// Numerics  The values are sorted and those that stay are added in double from the least up, so
 ///           neither the order of the updates nor the executor has an effect on the bits. Rounded to T
-///           once. Values that are not finite are left out, and counted.
+///           once; results that are too large for T are infinite, and counted. Values that are not
+///           finite are left out, and counted.
 /// Cost      Reads each element of the updates once, O(h log h) for each parameter of h holders. 8 bytes
 ///           for each global index of each dimension and client.
 template <class T, class U = T, executor Executor = serial>

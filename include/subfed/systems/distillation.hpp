@@ -6,6 +6,7 @@
 #include <subfed/capacity.hpp>
 #include <subfed/detail/arithmetic.hpp>
 #include <subfed/detail/tensor_checks.hpp>
+#include <subfed/detail/written_tensors.hpp>
 #include <subfed/scalar.hpp>
 #include <subfed/selection.hpp>
 #include <subfed/systems/masked_cross_entropy.hpp>
@@ -104,14 +105,18 @@ double distillation_loss(const tensor_view<std::type_identity_t<const T>>& stude
 /// The same, with the derivative with respect to the student's logits written to `gradient`; the
 /// teacher is constant.
 ///
-/// Throws  as above; nothing has been written then.
+/// Throws  as above, and error for memory that it shares with either; nothing has been written then.
 template <averageable T>
 double distillation_loss(const tensor_view<std::type_identity_t<const T>>& student,
                          const tensor_view<std::type_identity_t<const T>>& teacher,
                          std::span<const std::int64_t> labels, const distillation_options& options,
                          const tensor_view<std::type_identity_t<T>>& gradient) {
   detail::check_shape("distillation_loss", "gradient", "", gradient.extents(), student.extents());
-  detail::check_unique("distillation_loss", "gradient", "", gradient);
+  detail::written_tensors memory("distillation_loss");
+  memory.writes("gradient", "", gradient);
+  memory.reads("student", "", student);
+  memory.reads("teacher", "", teacher);
+  memory.check_apart();
   return detail::distillation_loss(
       student, teacher, labels, options,
       [&](std::size_t b, std::size_t k, double d) { gradient(b, k) = scalar_traits<T>::store(d); });

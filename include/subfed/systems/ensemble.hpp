@@ -8,12 +8,14 @@
 #include <subfed/average/options.hpp>
 #include <subfed/detail/model_checks.hpp>
 #include <subfed/detail/tensor_checks.hpp>
+#include <subfed/detail/written_tensors.hpp>
 #include <subfed/philox.hpp>
 #include <subfed/scalar.hpp>
 #include <subfed/scheme.hpp>
 #include <subfed/submodel.hpp>
 #include <subfed/tensor_views.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -89,16 +91,16 @@ struct member_nodes {
 /// division by 0.
 ///
 /// Returns  how many elements were set.
-/// Throws   error for a submodel of another model, or a wrong number or shape of tensors; nothing
-///          has been written then.
+/// Throws   error for a submodel of another model, a wrong number or shape of tensors, or ones that
+///          overlap in memory; nothing has been written then.
 template <averageable T>
 std::int64_t clear_unheld(const model& net, std::span<const submodel> members,
                           const tensor_views<T>& globals) {
   detail::check_all_globals("clear_unheld", "global", net, globals);
   detail::check_parents("clear_unheld", net, members);
-  for (std::size_t t = 0; t < globals.size(); ++t) {
-    detail::check_unique("clear_unheld", "global", net.tensors()[t].name, globals[t]);
-  }
+  detail::written_tensors memory("clear_unheld");
+  memory.writes("global", net, globals);
+  memory.check_apart();
   const held_elements held(net, members);
   std::int64_t cleared = 0;
   for (std::size_t t = 0; t < globals.size(); ++t) {
@@ -116,8 +118,9 @@ std::int64_t clear_unheld(const model& net, std::span<const submodel> members,
 /// f_s = (f^(1) + .. + f^(R)) / R: the mean of the members' outputs. [Cheng, Alg. 2]
 ///
 /// Shapes    all equal; any strides.
-/// Throws    error for no member, or shapes that differ; nothing has been written then.
-/// Numerics  Sums in double in the order given, one rounding to T.
+/// Throws    error for no member, shapes that differ, or a mean with memory that a member has too;
+///           nothing has been written then.
+/// Numerics  Sums in double in the order given, one rounding to T. The mean of finite outputs is finite.
 template <averageable T>
 void average_outputs(const tensor_views<const T>& members, const tensor_view<T>& mean) {
   if (members.size() == 0) detail::fail("subfed: average_outputs: there is no member");
@@ -125,18 +128,32 @@ void average_outputs(const tensor_views<const T>& members, const tensor_view<T>&
     detail::check_shape("average_outputs", "output", "of member " + std::to_string(m),
                         members[m].extents(), mean.extents());
   }
-  detail::check_unique("average_outputs", "mean", "", mean);
-  std::vector<double> sums(static_cast<std::size_t>(mean.size()), 0.0);
-  for (const tensor_view<const T>& output : members) {
-    std::size_t i = 0;
-    detail::for_each_offset(output, [&](std::int64_t o) {
-      sums[i++] += scalar_traits<T>::load(output.data_handle()[o]);
-    });
+  detail::written_tensors memory("average_outputs");
+  memory.writes("mean", "", mean);
+  for (std::size_t m = 0; m < members.size(); ++m) {
+    memory.reads("output", "of member " + std::to_string(m), members[m]);
   }
+  memory.check_apart();
+  const auto sums_of = [&](double scale) {
+    std::vector<double> sums(static_cast<std::size_t>(mean.size()), 0.0);
+    for (const tensor_view<const T>& output : members) {
+      std::size_t i = 0;
+      detail::for_each_offset(output, [&](std::int64_t o) {
+        sums[i++] += scalar_traits<T>::load(output.data_handle()[o]) * scale;
+      });
+    }
+    return sums;
+  };
+  const std::vector<double> sums = sums_of(1);
+  std::vector<double> small;  // for those that were too large
+  if (!std::all_of(sums.begin(), sums.end(), detail::is_finite_double)) small = sums_of(0x1p-64);
+  const auto count = static_cast<double>(members.size());
   std::size_t i = 0;
   detail::for_each_offset(mean, [&](std::int64_t o) {
-    mean.data_handle()[o] =
-        scalar_traits<T>::store(sums[i++] / static_cast<double>(members.size()));
+    const double own =
+        detail::is_finite_double(sums[i]) ? sums[i] / count : small[i] / count * 0x1p64;
+    mean.data_handle()[o] = scalar_traits<T>::store(own);
+    ++i;
   });
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <subfed/detail/tensor_checks.hpp>
+#include <subfed/detail/written_tensors.hpp>
 #include <subfed/index_set.hpp>
 #include <subfed/scalar.hpp>
 #include <subfed/selection.hpp>
@@ -115,14 +116,17 @@ double masked_cross_entropy(const tensor_view<std::type_identity_t<const T>>& lo
 /// `gradient`.
 ///
 /// Shapes  gradient (samples, classes), any strides.
-/// Throws  as above; nothing has been written then.
+/// Throws  as above, and error for memory that it shares with the logits; nothing has been written then.
 template <averageable T>
 double masked_cross_entropy(const tensor_view<std::type_identity_t<const T>>& logits,
                             std::span<const std::int64_t> labels, const index_set& present,
                             absent_logits absent,
                             const tensor_view<std::type_identity_t<T>>& gradient) {
   detail::check_shape("masked_cross_entropy", "gradient", "", gradient.extents(), logits.extents());
-  detail::check_unique("masked_cross_entropy", "gradient", "", gradient);
+  detail::written_tensors memory("masked_cross_entropy");
+  memory.writes("gradient", "", gradient);
+  memory.reads("logits", "", logits);
+  memory.check_apart();
   return detail::masked_cross_entropy(
       logits, labels, present, absent,
       [&](std::size_t b, std::size_t k, double d) { gradient(b, k) = scalar_traits<T>::store(d); });

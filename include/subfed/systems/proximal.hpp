@@ -6,7 +6,7 @@
 #include <subfed/average/options.hpp>
 #include <subfed/detail/arithmetic.hpp>
 #include <subfed/detail/model_checks.hpp>
-#include <subfed/detail/tensor_checks.hpp>
+#include <subfed/detail/written_tensors.hpp>
 #include <subfed/model.hpp>
 #include <subfed/scalar.hpp>
 #include <subfed/systems/detail/zip_elements.hpp>
@@ -25,15 +25,6 @@ namespace detail {
 inline void check_proximal(double mu) {
   if (is_finite_double(mu) && mu >= 0) return;
   fail("subfed: proximal: mu is " + text(mu) + ", expected a finite number that is not negative");
-}
-
-template <class T>
-void check_written(const char* verb, const char* role, const model& net,
-                   const tensor_views<T>& written) {
-  check_count(verb, role, net, written.size());
-  for (std::size_t t = 0; t < written.size(); ++t) {
-    check_unique(verb, role, net.tensors()[t].name, written[t]);
-  }
 }
 
 }  // namespace detail
@@ -72,9 +63,10 @@ double proximal_term(const model& net, double mu,
 ///
 /// Shapes    the three lists have the tensors of net, parameters with equal shapes; any strides.
 /// Post      Tensors that are not parameters of net keep their gradients.
-/// Throws    as proximal_term; error for gradients with several indices for one element. Nothing
-///           has been written then.
-/// Numerics  One rounding to T.
+/// Throws    as proximal_term; error for gradients with several indices for one element, or with memory
+///           that other tensors have too. Nothing has been written then.
+/// Numerics  One rounding to T. A gradient that is too large for T becomes infinite, as in the client's
+///           own sums, where loss scaling looks for it.
 template <averageable T>
 void add_proximal(const model& net, double mu,
                   const tensor_views<std::type_identity_t<const T>>& weights,
@@ -84,7 +76,11 @@ void add_proximal(const model& net, double mu,
   detail::check_count("proximal", "weight", net, weights.size());
   detail::check_same_parameters("proximal", "start", net, weights, start);
   detail::check_same_parameters("proximal", "gradient", net, weights, gradients);
-  detail::check_written("proximal", "gradient", net, gradients);
+  detail::written_tensors memory("proximal");
+  memory.writes("gradient", net, gradients);
+  memory.reads_parameters("weight", net, weights);
+  memory.reads_parameters("start", net, start);
+  memory.check_apart();
   using traits = scalar_traits<T>;
   for (std::size_t t = 0; t < weights.size(); ++t) {
     if (!net.tensors()[t].is_parameter()) continue;

@@ -6,6 +6,7 @@
 #include <subfed/average/options.hpp>
 #include <subfed/detail/arithmetic.hpp>
 #include <subfed/detail/model_checks.hpp>
+#include <subfed/detail/written_tensors.hpp>
 #include <subfed/model.hpp>
 #include <subfed/scalar.hpp>
 #include <subfed/systems/detail/zip_elements.hpp>
@@ -30,17 +31,22 @@ namespace subfed::inline v0 {
 ///
 /// Shapes  the three lists have the tensors of net, parameters with equal shapes; any strides.
 /// Post    Tensors that are not parameters of net keep their gradients.
-/// Throws  error for shapes that differ, or gradients with several indices for one element; nothing
-///         has been written then.
+/// Throws  error for shapes that differ, gradients with several indices for one element, or with memory
+///         that other tensors have too; nothing has been written then.
 template <averageable T>
 void correct_gradients(const model& net,
                        const tensor_views<std::type_identity_t<const T>>& own_control,
                        const tensor_views<std::type_identity_t<const T>>& server_control,
                        const tensor_views<std::type_identity_t<T>>& gradients) {
-  detail::check_written("correct_gradients", "gradient", net, gradients);
+  detail::check_count("correct_gradients", "gradient", net, gradients.size());
   detail::check_same_parameters("correct_gradients", "own control", net, gradients, own_control);
   detail::check_same_parameters("correct_gradients", "server control", net, gradients,
                                 server_control);
+  detail::written_tensors memory("correct_gradients");
+  memory.writes("gradient", net, gradients);
+  memory.reads_parameters("own control", net, own_control);
+  memory.reads_parameters("server control", net, server_control);
+  memory.check_apart();
   using traits = scalar_traits<T>;
   for (std::size_t t = 0; t < gradients.size(); ++t) {
     if (!net.tensors()[t].is_parameter()) continue;
@@ -73,9 +79,10 @@ struct local_steps {
 ///
 /// Shapes    all lists have the tensors of net, parameters with equal shapes; any strides. Of
 ///           tensors that are not parameters only delta is used.
-/// Throws    error for no step, a learning rate that is not positive and finite, or shapes that
-///           differ; nothing has been written then.
-/// Numerics  In double, one rounding to T.
+/// Throws    error for no step, a learning rate that is not positive and finite, shapes that differ,
+///           or deltas with memory that other tensors have too; nothing has been written then.
+/// Numerics  In double, one rounding to T. A change that is too large for T becomes infinite, which
+///           averages refuse.
 template <averageable T>
 void control_change(const model& net, const tensor_views<std::type_identity_t<const T>>& start,
                     const tensor_views<std::type_identity_t<const T>>& trained,
@@ -86,10 +93,16 @@ void control_change(const model& net, const tensor_views<std::type_identity_t<co
                  " steps with the learning rate " + detail::text(local.lr) +
                  ", expected at least 1 and a positive number");
   }
-  detail::check_written("control_change", "delta", net, delta);
+  detail::check_count("control_change", "delta", net, delta.size());
   detail::check_same_parameters("control_change", "start", net, delta, start);
   detail::check_same_parameters("control_change", "trained", net, delta, trained);
   detail::check_same_parameters("control_change", "server control", net, delta, server_control);
+  detail::written_tensors memory("control_change");
+  memory.writes("delta", net, delta);
+  memory.reads_parameters("start", net, start);
+  memory.reads_parameters("trained", net, trained);
+  memory.reads_parameters("server control", net, server_control);
+  memory.check_apart();
   using traits = scalar_traits<T>;
   const double length = static_cast<double>(local.steps) * local.lr;
   for (std::size_t t = 0; t < delta.size(); ++t) {

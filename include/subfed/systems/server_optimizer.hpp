@@ -7,7 +7,7 @@
 #include <subfed/detail/arithmetic.hpp>
 #include <subfed/detail/memory_size.hpp>
 #include <subfed/detail/model_checks.hpp>
-#include <subfed/detail/tensor_checks.hpp>
+#include <subfed/detail/written_tensors.hpp>
 #include <subfed/scalar.hpp>
 #include <subfed/systems/server_rules.hpp>
 #include <subfed/tensor_views.hpp>
@@ -95,7 +95,7 @@ class server_optimizer {
   /// held    What the average wrote: selective_average::held(), or the output of average_cohort.
   /// Post    Elements that were not held keep value and moments bit for bit.
   /// Throws  error without a preceding begin(), for held elements of another model, a wrong number
-  ///         or shape of tensors, or where finite values and moments lead to results that are not
+  ///         or shape of tensors or ones that overlap in memory, or where finite values and moments lead to results that are not
   ///         finite; nothing has been written then.
   server_step_report finish(const held_elements& held, const tensor_views<T>& globals) {
     if (!begun_) detail::fail("subfed: server_optimizer: finish() without begin()");
@@ -103,11 +103,13 @@ class server_optimizer {
     if (!(held.parent() == net_)) {
       detail::fail("subfed: server_optimizer: the held elements are of another model");
     }
+    detail::written_tensors memory("server_optimizer");
     for (std::size_t t = 0; t < globals.size(); ++t) {
       detail::with_type(globals[t], [&](const auto& tensor) {
-        detail::check_unique("server_optimizer", "global", net_.tensors()[t].name, tensor);
+        memory.writes("global", net_.tensors()[t].name, tensor);
       });
     }
+    memory.check_apart();
     for (std::size_t t = 0; t < globals.size(); ++t) {
       if (!net_.tensors()[t].is_parameter()) continue;
       detail::with_type(globals[t], [&]<class E>(const tensor_view<E>&) {
