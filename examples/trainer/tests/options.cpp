@@ -587,10 +587,9 @@ TEST_CASE("a text has no labels: what is for images alone is refused, and not in
     }
     CHECK(refused({"--model", model, "--norm", "none"}) ==
           "--norm would have no effect: it needs --model small.");
-    CHECK(
-        refused({"--method", "fjord,fedavg,heterofl,dropping", "--model", model}) ==
-        "dropping scales channels of the networks for images: it needs --model small, "
-        "pre-resnet18, lenet or cnn.");
+    CHECK(refused({"--method", "fjord,fedavg,heterofl,dropping", "--model", model}) ==
+          "dropping scales channels of the networks for images: it needs --model small, "
+          "pre-resnet18, lenet or cnn.");
     const trainer::options o = parsed({"--model", model});
     CHECK(o.data == "/usr/lib/bible.data");
     CHECK(o.config.find("\"data\": \"/usr/lib/bible.data\"") != std::string::npos);
