@@ -221,6 +221,7 @@ class Marks(unittest.TestCase):
                   "first/five/fedrolex": [[(2, 30), (4, 50)]],
                   "first/five/heterofl": [[(2, 49), (4, 45)]]}
         self.results.rows.clear()
+        self.assertEqual(self.filled("@reach first/50@"), "There are no results yet.")
         for place in self.description.places():
             cell, seed = place.name.rsplit("/", 1)
             values = curves.get(cell, [])
