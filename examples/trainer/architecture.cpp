@@ -26,6 +26,7 @@ channel_counts full_size(model_kind model, std::int64_t width, std::int64_t voca
     out.stream = {};
     out.inner = {32, 64, 64, 512};
   }
+  if (model == model_kind::cnn) out = {{}, {8, 8, 16}, class_count, model};
   if (model == model_kind::char_lstm) out = {{}, {256}, character_count, model};
   if (model == model_kind::transformer) {
     out = {{128}, {16, 2048, 16, 2048, 16, 2048, 128}, vocabulary, model};
@@ -81,6 +82,26 @@ architecture describe_lenet(const channel_counts& whole) {
   return {made.net, {}, hidden, made.hidden, made.classes, made.work, whole.model, norm_kind::none};
 }
 
+// The convolutions see 28 x 28 and 14 x 14 places, and the hidden layer 7 x 7 of each channel.
+architecture describe_cnn(const channel_counts& whole) {
+  subfed::model net;
+  const auto c1 = net.group("conv1", whole.inner.at(0));
+  const auto c2 = net.group("conv2", whole.inner.at(1));
+  const auto hidden = net.group("fc1", whole.inner.at(2));
+  const auto classes = net.group("classes", whole.classes, subfed::cut::never);
+  const auto conv1 = subfed::conv2d(net, "conv1", {1, c1, 5, 5});
+  const auto conv2 = subfed::conv2d(net, "conv2", {c1, c2, 5, 5});
+  const auto fc1 = subfed::linear(net, "fc1", {subfed::flatten(c2, 7 * 7), hidden});
+  const auto fc2 = subfed::linear(net, "fc2", {hidden, classes});
+  check_reads(net, fc1.weight, {conv2.weight});
+
+  subfed::workload work(net);
+  work.convolution(conv1, 28 * 28).pooling(c1, 28 * 28);
+  work.convolution(conv2, 14 * 14).pooling(c2, 14 * 14);
+  work.linear(fc1).linear(fc2);
+  return {net, {}, {c1, c2, hidden}, hidden, classes, work, whole.model, norm_kind::none};
+}
+
 architecture describe_char_lstm(const channel_counts& whole) {
   const models::char_lstm made =
       models::describe_char_lstm({.characters = whole.classes, .hidden = whole.inner.at(0)});
@@ -129,6 +150,7 @@ architecture describe_transformer(const channel_counts& whole) {
 architecture describe(const channel_counts& whole, const network_variant& variant) {
   if (whole.model == model_kind::pre_resnet18) return describe_pre_resnet18(whole);
   if (whole.model == model_kind::lenet) return describe_lenet(whole);
+  if (whole.model == model_kind::cnn) return describe_cnn(whole);
   if (whole.model == model_kind::char_lstm) return describe_char_lstm(whole);
   if (whole.model == model_kind::transformer) return describe_transformer(whole);
   subfed::model net;

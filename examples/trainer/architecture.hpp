@@ -27,7 +27,7 @@ struct channel_counts {
 };
 
 /// The network that a device of capacity 1 can train: small has two stages of 32 and 64 channels,
-/// times the width. `vocabulary`: the classes of the Transformer.
+/// times the width; cnn is [Cheng]'s S, with the widths 4 and 8 its M and L. `vocabulary`: the classes of the Transformer.
 channel_counts full_size(model_kind model = model_kind::small, std::int64_t width = 1,
                          std::int64_t vocabulary = 1000);
 

@@ -43,6 +43,7 @@ std::string described(const options& settings) {
                                                settings.split_by_class ? " a class" : "")
                                  : fmt::format("{} labels each", settings.labels);
   std::string model = settings.model == model_kind::lenet          ? ", LeNet"
+                      : settings.model == model_kind::cnn          ? ", the CNN of [Cheng]"
                       : settings.model == model_kind::pre_resnet18 ? ", PreResNet18"
                                                                    : "";
   if (settings.width != 1) model += fmt::format(", {} times as wide", settings.width);

@@ -82,6 +82,18 @@ at::Tensor normed(const std::shared_ptr<layer>& norm, const at::Tensor& x, std::
                   const forward_pass& pass) {
   return norm ? norm->normalise(x, index, pass) : x;
 }
+/// What a convolution's relu lets through, with the factors of the hidden group `number`.
+at::Tensor let_through(const at::Tensor& x, std::size_t number, const forward_pass& pass) {
+  const at::Tensor y = at::relu(x);
+  return pass.factors == nullptr ? y : y * pass.factors->inner.at(number);
+}
+/// A hidden layer, whose group has the number `number`, and the output layer.
+at::Tensor two_layers(const at::Tensor& x, const layer& hidden, const layer& output,
+                      std::size_t number, const forward_pass& pass) {
+  at::Tensor h = at::relu(times(at::linear(x, hidden.weight, hidden.bias), pass.scale));
+  if (pass.factors != nullptr) h = h * pass.factors->inner.at(number).flatten();
+  return at::linear(h, output.weight, output.bias);
+}
 
 }  // namespace
 
@@ -172,22 +184,33 @@ le_net::le_net(const channel_counts& channels) {
 }
 
 at::Tensor le_net::forward(const at::Tensor& images, const forward_pass& pass) const {
-  const auto hidden = [&](const at::Tensor& x, std::size_t number) {
-    const at::Tensor y = at::relu(x);
-    return pass.factors == nullptr ? y : y * pass.factors->inner.at(number);
-  };
-  at::Tensor x = at::max_pool2d(hidden(conv1_->convolve(images, 1, pass), 0), 2);
-  x = at::max_pool2d(hidden(conv2_->convolve(x, 1, pass), 1), 2);
-  x = at::avg_pool2d(hidden(conv3_->convolve(x, 1, 0, pass), 2), 2, 2);
-  x = at::relu(times(at::linear(x.flatten(1), fc1_->weight, fc1_->bias), pass.scale));
-  if (pass.factors != nullptr) x = x * pass.factors->inner.at(3).flatten();
-  return at::linear(x, fc2_->weight, fc2_->bias);
+  at::Tensor x = at::max_pool2d(let_through(conv1_->convolve(images, 1, pass), 0, pass), 2);
+  x = at::max_pool2d(let_through(conv2_->convolve(x, 1, pass), 1, pass), 2);
+  x = at::avg_pool2d(let_through(conv3_->convolve(x, 1, 0, pass), 2, pass), 2, 2);
+  return two_layers(x.flatten(1), *fc1_, *fc2_, 3, pass);
 }
 
 std::int64_t le_net::classes() const { return fc2_->bias.size(0); }
 
+two_convolutions::two_convolutions(const channel_counts& channels) {
+  const auto& c = channels.inner;
+  conv1_ = register_module("conv1", convolution(c.at(0), 1, 5, norm_kind::none));
+  conv2_ = register_module("conv2", convolution(c.at(1), c[0], 5, norm_kind::none));
+  fc1_ = register_module("fc1", linear_layer(7 * 7 * c[1], c.at(2)));
+  fc2_ = register_module("fc2", linear_layer(c[2], channels.classes));
+}
+
+at::Tensor two_convolutions::forward(const at::Tensor& images, const forward_pass& pass) const {
+  at::Tensor x = at::max_pool2d(let_through(conv1_->convolve(images, 1, pass), 0, pass), 2);
+  x = at::max_pool2d(let_through(conv2_->convolve(x, 1, pass), 1, pass), 2);
+  return two_layers(x.flatten(1), *fc1_, *fc2_, 2, pass);
+}
+
+std::int64_t two_convolutions::classes() const { return fc2_->bias.size(0); }
+
 std::shared_ptr<network> make_network(const channel_counts& channels, norm_kind norm) {
   if (channels.model == model_kind::lenet) return std::make_shared<le_net>(channels);
+  if (channels.model == model_kind::cnn) return std::make_shared<two_convolutions>(channels);
   if (data_of(channels.model) == data_kind::text) return make_text_network(channels);
   return std::make_shared<pre_resnet>(channels, norm);
 }

@@ -107,6 +107,19 @@ class le_net : public network {
   std::shared_ptr<layer> conv1_, conv2_, conv3_, fc1_, fc2_;
 };
 
+/// The network of [18] in [Cheng, Sec. 4]: two 5 x 5 convolutions that keep the resolution, each with a
+/// 2 x 2 max pooling behind it, and a hidden layer.
+class two_convolutions : public network {
+ public:
+  explicit two_convolutions(const channel_counts& channels);
+
+  at::Tensor forward(const at::Tensor& images, const forward_pass& pass) const override;
+  std::int64_t classes() const override;
+
+ private:
+  std::shared_ptr<layer> conv1_, conv2_, fc1_, fc2_;
+};
+
 /// First values: weights uniform with the variance `variance` / inputs, from a random stream of the
 /// seed and the tensor's name; norms' weights 1; every bias 0. The same bits on every platform.
 ///

@@ -122,11 +122,13 @@ void add_training(command_line& line, options& o) {
                   {{"small", model_kind::small},
                    {"pre-resnet18", model_kind::pre_resnet18},
                    {"lenet", model_kind::lenet},
+                   {"cnn", model_kind::cnn},
                    {"char-lstm", model_kind::char_lstm},
                    {"transformer", model_kind::transformer}},
                   "The network. For images: small, a pre-activation ResNet of two blocks; "
-                  "pre-resnet18, the network of [Rolex], some 200 times as much work; or lenet, "
-                  "that of [FedDrop], which has no batch norm. For a text, of which each client "
+                  "pre-resnet18, the network of [Rolex], some 200 times as much work; or, without "
+                  "batch norm, lenet, that of [FedDrop], and cnn, that of [Cheng] in its size S; "
+                  "--width 4 and 8 make it M and L. For a text, of which each client "
                   "has a book or a part of one: char-lstm, the LSTM of [FedDrop], which guesses "
                   "the next character; or transformer, that of [Rolex], which guesses the next "
                   "word.");
@@ -432,8 +434,8 @@ void check_networks(const options& o, std::span<const method_name> known) {
     const bool is_run = std::find(o.methods.begin(), o.methods.end(), m.name) != o.methods.end();
     if (!is_run || m.cuts_texts) continue;
     throw failure(fmt::format(
-        "{} scales channels of the networks for images: it needs --model small, pre-resnet18 or "
-        "lenet.",
+        "{} scales channels of the networks for images: it needs --model small, pre-resnet18, "
+        "lenet or cnn.",
         m.name));
   }
 }

@@ -29,8 +29,9 @@ enum class weight_rule { by_method, none, examples, kept_size, updates, both };
 /// Whether FedDrop's thresholds change with the round or with every mini-batch.
 enum class thresholds { round, batch };
 /// The networks: for images a small pre-activation ResNet, the PreResNet18 of [Rolex], the LeNet of
-/// [FedDrop]; for texts the LSTM of [FedDrop], the Transformer of [Rolex].
-enum class model_kind { small, pre_resnet18, lenet, char_lstm, transformer };
+/// [FedDrop], the convolutional network of [Cheng]; for texts the LSTM of [FedDrop], the Transformer
+/// of [Rolex].
+enum class model_kind { small, pre_resnet18, lenet, cnn, char_lstm, transformer };
 /// What a network reads.
 enum class data_kind { images, text };
 constexpr data_kind data_of(model_kind model) {

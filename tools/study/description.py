@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 # Options that do not change a result.
 _OUTSIDE = {"eval-every", "checkpoint-every"}
 # How much work a training image or sequence is to a network, against an image to that of the base.
-_WORK = {"lenet": 4, "pre-resnet18": 200, "char-lstm": 10, "transformer": 10}
+_WORK = {"lenet": 4, "cnn": 0.05, "pre-resnet18": 200, "char-lstm": 10, "transformer": 10}
 
 
 class Refusal(Exception):

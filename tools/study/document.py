@@ -6,6 +6,7 @@ Marks of the template, each between two @:
   tests E            its differences, paired by seed
   capacities E       accuracy of the model of each capacity
   costs E            bytes and multiply-adds of its runs
+  reach E/A          what it costs, and after how many rounds, to reach an accuracy of A percent
   keep E/S/M         which share of the keep probabilities is in which bin, round by round
   picture P TITLE    a picture of pictures.py
   mean E/S/M         the mean of a cell, and so on: deviation, count, local
@@ -233,6 +234,52 @@ class Document:
             return "There are no results yet."
         return _rows(["", "", "MB of a round", "MFLOPs of an image", "accuracy, %"], rows)
 
+    @staticmethod
+    def _reached(row, target):
+        """Rounds, bytes and multiply-adds until `target` percent, between two evaluations along a
+        line, and whether the first evaluation had it already; None where none has it."""
+        before = None
+        for p in row.curve:
+            now = (p.round, p.bytes, p.flops)
+            if 100 * p.accuracy < target:
+                before = p
+                continue
+            if before is None:
+                return now, True
+            part = (target / 100 - before.accuracy) / (p.accuracy - before.accuracy)
+            since = (before.round, before.bytes, before.flops)
+            return tuple(a + part * (b - a) for a, b in zip(since, now)), False
+        return None
+
+    def reach(self, path):
+        """[FedDrop, Fig. 5]; on the frontier is who is not beaten in both costs by one row."""
+        name, target = path.split("/")
+        e = self.description.experiment(name)
+        lines = []  # title, method, seeds, all of them, means of the three costs, at most?
+        for s in e.settings:
+            for m in s.methods:
+                rows = self._rows_of(e, s, m)
+                found = [f for r in rows if (f := self._reached(r, float(target)))]
+                if rows:
+                    lines.append((s.title, m, len(found), len(rows),
+                                  [mean(c) for c in zip(*(f[0] for f in found))],
+                                  any(f[1] for f in found)))
+        if not lines:
+            return "There are no results yet."
+        whole = [costs for _, _, count, all_of, costs, _ in lines if count == all_of]
+        out = []
+        for title, m, count, all_of, costs, at_most in lines:
+            cells = ["-", "-", "-", ""]
+            if count:
+                most = "at most " if at_most else ""
+                best = count == all_of and not any(
+                    c[1] <= costs[1] and c[2] <= costs[2] and c != costs for c in whole)
+                cells = [most + number(costs[0]), most + number(costs[1] / 1e6, 0),
+                         most + number(costs[2] / 1e9, 0), "yes" if best else ""]
+            out.append([title, name_of(m), f"{count} of {all_of}", *cells])
+        return _rows(["", "", "seeds that reach it", "rounds", "MB", "GFLOPs", "on the frontier"],
+                     out)
+
     def keep(self, path):
         """Percent of all keep probabilities of all clients, the mean over the seeds."""
         by_round, seeds = {}, set()
@@ -438,7 +485,7 @@ class Document:
                  "minute": self.minute, "missing": self.missing, "evenness": self.evenness,
                  "independent": self.independent, "repeated": self.repeated}
         taking = {"table": self.table, "tests": self.tests, "capacities": self.capacities,
-                  "costs": self.costs, "keep": self.keep, "picture": self.picture, "diff": self.diff,
+                  "costs": self.costs, "reach": self.reach, "keep": self.keep, "picture": self.picture, "diff": self.diff,
                   "across": self.across, "paper": self.paper, "command": self.command, "row": self.row,
                   "capacity": self.capacity, "locals": self.local, "between": self.between,
                   "pairs": self.pairs,

@@ -150,6 +150,10 @@ std::vector<std::pair<std::string, trainer::options>> everything() {
     lenet.samples = 10;
     lenet.scaler = false;
     out.emplace_back(name, lenet);
+    trainer::options cnn = lenet;
+    cnn.model = trainer::model_kind::cnn;
+    cnn.width = 2;
+    out.emplace_back(name, cnn);
   }
   return out;
 }
@@ -601,6 +605,12 @@ DOCTEST_TEST_CASE("the other networks learn too, whole and in parts") {
   settings.scaler = false;  // without batch norm it needs smaller steps
   settings.cohort.mix.classes = {{1.0, 1}, {0.5, 1}};
   for (const char* name : {"fedavg", "heterofl"}) {
+    DOCTEST_INFO(std::string(name));
+    DOCTEST_CHECK(run(name, settings).last().accuracy > 0.5);
+  }
+  settings.model = trainer::model_kind::cnn;
+  settings.width = 4;
+  for (const char* name : {"fedavg", "ensemble", "heterofl"}) {
     DOCTEST_INFO(std::string(name));
     DOCTEST_CHECK(run(name, settings).last().accuracy > 0.5);
   }

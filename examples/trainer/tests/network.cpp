@@ -33,7 +33,8 @@ using trainer::pre_resnet;
 at::Tensor images(std::int64_t count) { return at::randn({count, 1, 28, 28}); }
 
 constexpr trainer::model_kind every_model[] = {
-    trainer::model_kind::small, trainer::model_kind::pre_resnet18, trainer::model_kind::lenet};
+    trainer::model_kind::small, trainer::model_kind::pre_resnet18, trainer::model_kind::lenet,
+    trainer::model_kind::cnn};
 
 /// The group that each batch norm layer normalises.
 std::vector<subfed::group_id> norm_groups(const architecture& net) {
@@ -204,6 +205,14 @@ DOCTEST_TEST_CASE(
   DOCTEST_CHECK(size(trainer::narrowed(of_rolex, 0.0625)) == 44510 - 2 * 4 * 9);
   DOCTEST_CHECK(size(trainer::full_size(model_kind::lenet)) == 225738);
   DOCTEST_CHECK(size(trainer::full_size()) == 77674);
+  // S, M and L of [Cheng]: 8, 32 and 64 filters, and 16, 64 and 128 hidden nodes.
+  const auto of_cheng = [&](std::int64_t filters, std::int64_t hidden) {
+    return filters * 26 + filters * (25 * filters + 1) + hidden * (49 * filters + 1) +
+           10 * (hidden + 1);
+  };
+  DOCTEST_CHECK(size(trainer::full_size(model_kind::cnn)) == of_cheng(8, 16));
+  DOCTEST_CHECK(size(trainer::full_size(model_kind::cnn, 4)) == of_cheng(32, 64));
+  DOCTEST_CHECK(size(trainer::full_size(model_kind::cnn, 8)) == of_cheng(64, 128));
   for (const auto model : every_model) {
     const auto one = trainer::full_size(model), four = trainer::full_size(model, 4);
     DOCTEST_CHECK(trainer::narrowed(four, 0.25) == one);
@@ -245,9 +254,19 @@ DOCTEST_TEST_CASE(
   }
 }
 
-DOCTEST_TEST_CASE("factors of LeNet's channels are those of the weights that read them") {
+namespace {
+
+/// Which group's factors a weight of LeNet or of the CNN is multiplied by, and how many of its columns
+/// are of one channel.
+struct reader {
+  const char* weight;
+  std::size_t group;
+  std::int64_t columns;
+};
+
+void check_factors(trainer::model_kind model, const std::vector<reader>& readers) {
   const torch::NoGradGuard no_grad;
-  const auto channels = trainer::full_size(trainer::model_kind::lenet);
+  const auto channels = trainer::full_size(model);
   const auto plain = trainer::make_network(channels, trainer::norm_kind::none);
   const auto other = trainer::make_network(channels, trainer::norm_kind::none);
   trainer::start(*plain, 1);
@@ -261,10 +280,11 @@ DOCTEST_TEST_CASE("factors of LeNet's channels are those of the weights that rea
   for (const std::int64_t n : channels.inner) factors.inner.push_back(at::rand({n, 1, 1}) + 0.5);
   for (const auto& named : other->named_parameters()) {
     at::Tensor w = named.value().detach();
-    if (named.key() == "conv2.weight") w *= factors.inner[0];
-    if (named.key() == "conv3.weight") w *= factors.inner[1];
-    if (named.key() == "fc1.weight") w *= factors.inner[2].flatten().repeat_interleave(4);
-    if (named.key() == "fc2.weight") w *= factors.inner[3].flatten();
+    for (const reader& r : readers) {
+      if (named.key() != r.weight) continue;
+      const at::Tensor each = factors.inner[r.group];
+      w *= w.dim() == 4 ? each : each.flatten().repeat_interleave(r.columns);
+    }
   }
   const at::Tensor x = images(5);
   DOCTEST_CHECK(at::allclose(plain->forward(x, {trainer::norm_mode::batch, nullptr, 1, &factors}),
@@ -273,8 +293,19 @@ DOCTEST_TEST_CASE("factors of LeNet's channels are those of the weights that rea
   for (const at::Tensor& t : from) {
     if (t.dim() == 1) t.zero_();
   }
+  const double of_all = std::pow(2, static_cast<double>(channels.inner.size()));
   DOCTEST_CHECK(at::allclose(plain->forward(x, {trainer::norm_mode::batch, nullptr, 2}),
-                             16 * plain->forward(x, {}), 1e-4, 1e-4));
+                             of_all * plain->forward(x, {}), 1e-4, 1e-4));
+}
+
+}  // namespace
+
+DOCTEST_TEST_CASE("factors of channels without norms are those of the weights that read them") {
+  check_factors(
+      trainer::model_kind::lenet,
+      {{"conv2.weight", 0, 1}, {"conv3.weight", 1, 1}, {"fc1.weight", 2, 4}, {"fc2.weight", 3, 1}});
+  check_factors(trainer::model_kind::cnn,
+                {{"conv2.weight", 0, 1}, {"fc1.weight", 1, 49}, {"fc2.weight", 2, 1}});
 }
 
 DOCTEST_TEST_CASE("a client's network computes what the masked whole network computes") {

@@ -289,6 +289,7 @@ TEST_CASE("words stand for what they say") {
   CHECK(parsed({"--model", "small"}).model == trainer::model_kind::small);
   CHECK(parsed({"--model", "pre-resnet18"}).model == trainer::model_kind::pre_resnet18);
   CHECK(parsed({"--model", "lenet"}).model == trainer::model_kind::lenet);
+  CHECK(parsed({"--model", "cnn"}).model == trainer::model_kind::cnn);
   CHECK(parsed({"--scaler", "width"}).scaler);
   CHECK(parsed({"--norm", "batch"}).norm == trainer::norm_kind::batch);
   CHECK(parsed({"--overwrite"}).overwrite);
@@ -586,10 +587,9 @@ TEST_CASE("a text has no labels: what is for images alone is refused, and not in
     }
     CHECK(refused({"--model", model, "--norm", "none"}) ==
           "--norm would have no effect: it needs --model small.");
-    CHECK(
-        refused({"--method", "fjord,fedavg,heterofl,dropping", "--model", model}) ==
-        "dropping scales channels of the networks for images: it needs --model small, pre-resnet18 "
-        "or lenet.");
+    CHECK(refused({"--method", "fjord,fedavg,heterofl,dropping", "--model", model}) ==
+          "dropping scales channels of the networks for images: it needs --model small, "
+          "pre-resnet18, lenet or cnn.");
     const trainer::options o = parsed({"--model", model});
     CHECK(o.data == "/usr/lib/bible.data");
     CHECK(o.config.find("\"data\": \"/usr/lib/bible.data\"") != std::string::npos);

@@ -21,7 +21,7 @@ sys.path.insert(0, str(TOOL))
 
 from description import Description, Refusal  # noqa: E402
 from document import Document, number, signed  # noqa: E402
-from results import Results, Row  # noqa: E402
+from results import Point, Results, Row  # noqa: E402
 import pictures  # noqa: E402
 import spread  # noqa: E402
 
@@ -212,6 +212,41 @@ class Marks(unittest.TestCase):
         self.assertEqual(self.filled("@paper first/two/fedrolex@"), "69.44")
         self.assertIn("| two labels | 60.0 (10.0), n 3 | 31.0 (1.0), n 3 | 69.44 (1.50) |",
                       self.filled("@table first@"))
+
+
+    def test_what_an_accuracy_costs(self):
+        # Of each seed: rounds, accuracies in percent. A round is 10 MB and 3 GFLOPs.
+        curves = {"first/two/fedrolex": [[(2, 40), (4, 60)], [(2, 30), (4, 70)], [(2, 50), (4, 55)]],
+                  "first/two/heterofl": [[(2, 20), (4, 45)], [(2, 20), (4, 80)]],
+                  "first/five/fedrolex": [[(2, 30), (4, 50)]],
+                  "first/five/heterofl": [[(2, 49), (4, 45)]]}
+        self.results.rows.clear()
+        self.assertEqual(self.filled("@reach first/50@"), "There are no results yet.")
+        for place in self.description.places():
+            cell, seed = place.name.rsplit("/", 1)
+            values = curves.get(cell, [])
+            if int(seed) <= len(values):
+                curve = [Point(r, a / 100, 0, r * 10_000_000, r * 3_000_000_000)
+                         for r, a in values[int(seed) - 1]]
+                self.results.rows[place.run.key] = Row({}, curve)
+        self.assertEqual(self.filled("@reach first/50@").splitlines(), [
+            "|  |  | seeds that reach it | rounds | MB | GFLOPs | on the frontier |",
+            "|" + "---|" * 7,
+            # Half-way between two evaluations twice, and at the first evaluation.
+            "| two labels | rolling | 3 of 3 | at most 2.7 | at most 27 | at most 8 | yes |",
+            "| two labels | static | 1 of 2 | 3.0 | 30 | 9 |  |",
+            "| five labels | rolling | 1 of 1 | 4.0 | 40 | 12 |  |",
+            "| five labels | static | 0 of 1 | - | - | - |  |"])
+        # Cheaper in one of the two is enough; who has no row for a seed is not beaten by it.
+        for seed, (megabytes, gigaflops) in enumerate([(1, 90), (2, 90), (3, 90)], start=1):
+            run = next(p.run for p in self.description.places()
+                       if p.name == f"first/two/heterofl/{seed}")
+            self.results.rows[run.key] = Row({}, [
+                Point(4, 0.6, 0, megabytes * 1_000_000, gigaflops * 1_000_000_000)])
+        text = self.filled("@reach first/50@")
+        self.assertIn("| static | 3 of 3 | at most 4.0 | at most 2 | at most 90 | yes |", text)
+        self.assertIn("| rolling | 3 of 3 | at most 2.7 | at most 27 | at most 8 | yes |", text)
+        self.assertIn("| five labels | rolling | 1 of 1 | 4.0 | 40 | 12 |  |", text)
 
 
 class Program(unittest.TestCase):
