@@ -65,8 +65,7 @@ std::string refusal(F&& f) {
 }
 
 std::string together(const std::string& verb, const std::string& first, const std::string& second) {
-  return "subfed: " + verb + ": the tensors '" + first + "' and '" + second +
-         "' overlap in memory";
+  return "subfed: " + verb + ": the tensors '" + first + "' and '" + second + "' overlap in memory";
 }
 
 }  // namespace
@@ -141,10 +140,10 @@ TEST_CASE("control_change: the change beside what it comes from") {
   const two_vectors v;
   const auto change = [&](std::size_t start, std::size_t trained, std::size_t server) {
     return refusal([&](shared_memory& m) {
-      subfed::control_change<float>(
-          v.net, read_views({m.read(start), m.read(8)}), read_views({m.read(trained), m.read(8)}),
-          read_views({m.read(server), m.read(8)}), {.steps = 1, .lr = 1},
-          views({m.at(0), m.at(20)}));
+      subfed::control_change<float>(v.net, read_views({m.read(start), m.read(8)}),
+                                    read_views({m.read(trained), m.read(8)}),
+                                    read_views({m.read(server), m.read(8)}), {.steps = 1, .lr = 1},
+                                    views({m.at(0), m.at(20)}));
     });
   };
   CHECK(change(4, 12, 16).empty());

@@ -60,7 +60,8 @@ struct robust_report {
   std::int64_t skipped_elements = 0;  ///< values that are not finite: as if not held
   std::int64_t trimmed_elements =
       0;  ///< values that were left out at the ends, or beside the middle
-  std::int64_t overflowed = 0;  ///< results of finite values that became infinite, being too large for T
+  std::int64_t overflowed =
+      0;  ///< results of finite values that became infinite, being too large for T
 
   friend bool operator==(const robust_report&, const robust_report&) = default;
 };
