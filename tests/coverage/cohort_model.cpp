@@ -28,6 +28,16 @@ double sum_of(const std::vector<double>& values) {
 
 }  // namespace
 
+TEST_CASE("a participation is a decimal, as a capacity is: 0.29 of 50 clients are 14.5, so 15") {
+  const auto asked = [](std::int64_t clients, double participation) {
+    return cohort_model({.clients = clients, .participation = participation}).asked();
+  };
+  CHECK(asked(50, 0.29) == 15);
+  CHECK(asked(100, 0.565) == 57);
+  CHECK(asked(100, 0.575) == 58);
+  CHECK(asked(100, 0.564) == 56);
+}
+
 TEST_CASE("the presets are the paper's mixes") {
   const cohort_model income({.mix = capacity_mix::income()});
   CHECK(income.options().mix.classes.front().capacity.value() == 1);

@@ -66,7 +66,8 @@ enum class capacity_assignment { fixed, redrawn };
 
 struct cohort_options {
   std::int64_t clients = 100;
-  /// Share of the clients that is asked each round: N times this of N clients, rounded.
+  /// Share of the clients that is asked each round: N times this of N clients, rounded as capacities
+  /// are.
   double participation = 0.1;
   /// Rounds in a row for which the same clients are asked; FedDrop asks each cohort twice, so that
   /// the keep probabilities of one round are used in the next. [FedDrop, F.5]
@@ -114,9 +115,7 @@ class cohort_model {
       detail::fail("subfed: cohort_model: a cohort is asked for " +
                    std::to_string(options_.cohort_rounds) + " rounds, expected at least 1");
     }
-    const double exactly =
-        detail::rounded_product(options_.participation, static_cast<double>(options_.clients));
-    asked_ = static_cast<std::int64_t>(std::floor(exactly + 0.5));
+    asked_ = capacity(options_.participation).of(options_.clients, rounding::nearest, 0);
     if (asked_ < 1) {
       detail::fail("subfed: cohort_model: a participation of " +
                    detail::text(options_.participation) + " asks none of " +
