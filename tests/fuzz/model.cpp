@@ -227,7 +227,8 @@ bool can_be_written_out(const model& net) {
     std::int64_t elements = 1;
     for (std::size_t r = 0; r < t.extents.size(); ++r) {
       if (t.extents[r] > 2000) return false;
-      elements *= t.extents[r];
+      // Layouts have room for the other dimensions where one is empty.
+      elements *= (std::max)(t.extents[r], std::int64_t{1});
       // Empty dimensions still have copies.
       for (const auto& p : t.dimensions[r].parts()) {
         if (p.repeat > 2000 || p.block > 2000) return false;
