@@ -4,6 +4,8 @@
 #include <support/checks.hpp>
 #include <support/layouts.hpp>
 
+#include <string>
+
 using subfed::fused_rows;
 using subfed::index_set;
 using subfed::inside_heads;
@@ -134,6 +136,34 @@ TEST_CASE("one key-value head for all queries is cut inside") {
   const submodel part(net, {index_set(4, {1, 2})});
   CHECK(held(part, made.query.weight, 0) == node_list{1, 2, 5, 6});
   CHECK(held(part, made.key.weight, 0) == node_list{1, 2});
+}
+
+TEST_CASE("one key-value head for all queries, in whole heads: a group of one node") {
+  model net;
+  const auto heads = net.group("heads", 1);
+  const auto node = net.group("node", 1);
+  const auto made = attention(
+      net, "a",
+      {.in = 8, .out = 8, .heads = whole_heads(net, heads, 4, 2), .bias = subfed::bias::none});
+  const auto fused = fused_attention(
+      net, "b",
+      {.in = 8, .out = 8, .heads = whole_heads(net, heads, 4, 2), .rows = fused_rows::by_head});
+  const auto by_kind =
+      fused_attention(net, "c", {.in = 8, .out = 8, .heads = whole_heads(net, heads, 4, 2)});
+  const auto inside = attention(net, "d", {.in = 8, .out = 8, .heads = inside_heads(node, 2, 1)});
+  const submodel part(net, {index_set(1, {0}), index_set(1, {0})});
+  CHECK(held(part, made.query.weight, 0) == node_list{0, 1, 2, 3, 4, 5, 6, 7});
+  CHECK(held(part, made.key.weight, 0) == node_list{0, 1, 2, 3});
+  CHECK(held(part, made.output.weight, 1) == held(part, made.query.weight, 0));
+  const node_list all{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  CHECK(held(part, fused.fused.weight, 0) == all);
+  CHECK(held(part, by_kind.fused.weight, 0) == all);
+  CHECK(held(part, inside.query.weight, 0) == node_list{0, 1});
+  // Other query heads than the node stands for.
+  CHECK(
+      message_of([&] {
+        attention(net, "e", {.in = 8, .out = 8, .heads = {heads.block(12), heads.block(4), 2, 1}});
+      }).find("could cut the 12 elements") != std::string::npos);
 }
 
 TEST_CASE("rotary pairs stay together, whichever way a code base pairs elements") {

@@ -108,6 +108,18 @@ struct fused_attention_tensors {
 
 namespace detail {
 
+/// Whether one node stands for the only key-value head and for all its query heads: multi-query attention
+/// of whole_heads.
+inline bool are_of_one_node(const model& net, const attention_heads& heads) {
+  const auto keys = heads.key_value.parts(), queries = heads.query.parts();
+  if (heads.key_value_heads != 1 || keys.size() != 1 || queries.size() != 1) return false;
+  const dimension::part &k = keys[0], &q = queries[0];
+  std::int64_t block = k.block;  // of all queries
+  return k.group != dimension::no_group && q.group == k.group && k.repeat == 1 && q.repeat == 1 &&
+         net[group_id(k.group)].extent == 1 && multiply(block, heads.query_heads) &&
+         q.block == block;
+}
+
 /// Throws unless every client's query and key heads match: each key-value head has the same number
 /// of query heads, and they are as wide as it and cut in the same way.
 inline void check_heads(const model& net, const attention_heads& heads, const std::string& query,
@@ -118,6 +130,7 @@ inline void check_heads(const model& net, const attention_heads& heads, const st
          "' cannot be divided among " + std::to_string(heads.key_value_heads) +
          " key-value heads of '" + key + "'");
   }
+  if (are_of_one_node(net, heads)) return;
   const auto keys =
       checked_equal_part(net, "'" + key + "'", heads.key_value, heads.key_value_heads, "heads");
   // Whole heads are cut by key-value heads with all their queries.
