@@ -145,13 +145,14 @@ void average_outputs(const tensor_views<const T>& members, const tensor_view<T>&
     return sums;
   };
   const std::vector<double> sums = sums_of(1);
-  std::vector<double> small;  // for those that were too large
-  if (!std::all_of(sums.begin(), sums.end(), detail::is_finite_double)) small = sums_of(0x1p-64);
+  std::vector<double> scaled_sums;  // for those that were too large
+  if (!std::all_of(sums.begin(), sums.end(), detail::is_finite_double))
+    scaled_sums = sums_of(0x1p-64);
   const auto count = static_cast<double>(members.size());
   std::size_t i = 0;
   detail::for_each_offset(mean, [&](std::int64_t o) {
     const double own =
-        detail::is_finite_double(sums[i]) ? sums[i] / count : small[i] / count * 0x1p64;
+        detail::is_finite_double(sums[i]) ? sums[i] / count : scaled_sums[i] / count * 0x1p64;
     mean.data_handle()[o] = scalar_traits<T>::store(own);
     ++i;
   });
