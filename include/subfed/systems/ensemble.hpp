@@ -6,6 +6,7 @@
 #include <subfed/average/detail/kernels.hpp>
 #include <subfed/average/held_elements.hpp>
 #include <subfed/average/options.hpp>
+#include <subfed/detail/arithmetic.hpp>
 #include <subfed/detail/model_checks.hpp>
 #include <subfed/detail/tensor_checks.hpp>
 #include <subfed/detail/written_tensors.hpp>
@@ -139,7 +140,8 @@ void average_outputs(const tensor_views<const T>& members, const tensor_view<T>&
     for (const tensor_view<const T>& output : members) {
       std::size_t i = 0;
       detail::for_each_offset(output, [&](std::int64_t o) {
-        sums[i++] += scalar_traits<T>::load(output.data_handle()[o]) * scale;
+        sums[i++] +=
+            detail::rounded_product(scale, scalar_traits<T>::load(output.data_handle()[o]));
       });
     }
     return sums;
