@@ -38,8 +38,8 @@ class Tables(unittest.TestCase):
         self.assertEqual(rows["two threads over one, median"], "0.33")
 
     def test_models_have_one_row_a_type(self):
-        text = report.models(measured(average_random_float_1=0.5, average_block_float_1=0.25,
-                                      average_block_float_2=0.75))
+        text = report.models(measured(average_random_float_1=0.5, average_ensemble_float_1=0.25,
+                                      average_ensemble_float_2=0.75))
         self.assertEqual(text.splitlines()[2:], [
             "| VGG-9 | 10      | average | float   |         |        | 0.50   | 0.25 |"])
 
@@ -74,8 +74,8 @@ class Tables(unittest.TestCase):
             self.assertIn("has other figures", said.getvalue())
 
     def test_the_picture_has_every_cell(self):
-        script = report.heat_map(measured(slice_rolling_float_1=0.9, average_block_half_1=0.25,
-                                          average_block_half_2=0.5), "p.svg")
+        script = report.heat_map(measured(slice_rolling_float_1=0.9, average_ensemble_half_1=0.25,
+                                          average_ensemble_half_2=0.5), "p.svg")
         self.assertIn("\n0 0 0.90\n15 0 0.25\nEND\n", script)
 
 
@@ -94,7 +94,7 @@ class Comparison(unittest.TestCase):
         self.assertNotIn("static", said)
 
     def test_less_is_noise(self):
-        lost, said = self.compared(measured(slice_rolling_float_1=1.0, average_block_half_1=1.0),
+        lost, said = self.compared(measured(slice_rolling_float_1=1.0, average_ensemble_half_1=1.0),
                                    measured(slice_rolling_float_1=0.91))
         self.assertFalse(lost)
         self.assertIn("1 cells of the old run are not in the new one", said)
