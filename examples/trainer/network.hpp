@@ -107,8 +107,8 @@ class le_net : public network {
   std::shared_ptr<layer> conv1_, conv2_, conv3_, fc1_, fc2_;
 };
 
-/// The network of [18] in [Cheng, Sec. 4]: two 5 x 5 convolutions that keep the resolution, each with a
-/// 2 x 2 max pooling behind it, and a hidden layer.
+/// The network of [18] in [Cheng, Sec. 4]: two 5 x 5 convolutions that keep the resolution, each followed
+/// by a 2 x 2 max pooling, and a hidden layer.
 class two_convolutions : public network {
  public:
   explicit two_convolutions(const channel_counts& channels);

@@ -136,6 +136,22 @@ TEST_CASE("add_proximal and correct_gradients: gradients beside what they come f
   CHECK(correct(4, 17) == together("correct_gradients", "gradient b", "server control a"));
 }
 
+TEST_CASE("tensors that are no parameters have no gradient, and may share one stand-in") {
+  subfed::model net;
+  net.tensor("a", {4});
+  for (const char* name : {"mean", "variance"}) net.tensor(name, {4}, subfed::role::statistic);
+  shared_memory m;
+  const auto read = [&](std::size_t a) { return read_views({m.read(a), m.read(16), m.read(16)}); };
+  const views gradients({m.at(0), m.at(16), m.at(16)});
+  subfed::add_proximal<float>(net, 0.5, read(4), read(8), gradients);
+  CHECK(m.elements[0] == -2);
+  subfed::correct_gradients<float>(net, read(4), read(8), gradients);
+  CHECK(m.elements[0] == 2);
+  const auto all = subfed::submodel::full(net);
+  CHECK(subfed::clip_update<float>(all, read(4), 1.0, gradients).factor < 1);
+  CHECK(m.elements[16] == 16);
+}
+
 TEST_CASE("control_change: the change beside what it comes from") {
   const two_vectors v;
   const auto change = [&](std::size_t start, std::size_t trained, std::size_t server) {

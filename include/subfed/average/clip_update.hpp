@@ -189,9 +189,7 @@ clipped_update clip_update(const submodel& sub, const tensor_views<const T>& sen
   detail::check_update<T>("clip_update", net, sub, before, 1);
   detail::check_update<T>("clip_update", net, sub, sent, 1);
   detail::written_tensors memory("clip_update");
-  for (std::size_t t = 0; t < update.size(); ++t) {
-    if (!net.tensors()[t].is_local()) memory.writes("update", net.tensors()[t].name, update[t]);
-  }
+  memory.writes_parameters("update", net, update);
   memory.reads_parameters("sent", net, sent);
   memory.check_apart();
   bool writes = false;

@@ -37,7 +37,14 @@ class written_tensors {
       writes(role, net.tensors()[t].name, tensors[t]);
     }
   }
-  /// Its parameters: the other tensors are not read.
+  /// Its parameters: the other tensors are neither written nor read, and may be anything, as one
+  /// tensor in place of all gradients that there are not.
+  template <class T>
+  void writes_parameters(const char* role, const model& net, const tensor_views<T>& tensors) {
+    for (std::size_t t = 0; t < tensors.size(); ++t) {
+      if (net.tensors()[t].is_parameter()) writes(role, net.tensors()[t].name, tensors[t]);
+    }
+  }
   template <class T>
   void reads_parameters(const char* role, const model& net, const tensor_views<T>& tensors) {
     for (std::size_t t = 0; t < tensors.size(); ++t) {

@@ -77,7 +77,7 @@ void add_proximal(const model& net, double mu,
   detail::check_same_parameters("proximal", "start", net, weights, start);
   detail::check_same_parameters("proximal", "gradient", net, weights, gradients);
   detail::written_tensors memory("proximal");
-  memory.writes("gradient", net, gradients);
+  memory.writes_parameters("gradient", net, gradients);
   memory.reads_parameters("weight", net, weights);
   memory.reads_parameters("start", net, start);
   memory.check_apart();

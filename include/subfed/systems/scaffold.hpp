@@ -43,7 +43,7 @@ void correct_gradients(const model& net,
   detail::check_same_parameters("correct_gradients", "server control", net, gradients,
                                 server_control);
   detail::written_tensors memory("correct_gradients");
-  memory.writes("gradient", net, gradients);
+  memory.writes_parameters("gradient", net, gradients);
   memory.reads_parameters("own control", net, own_control);
   memory.reads_parameters("server control", net, server_control);
   memory.check_apart();
