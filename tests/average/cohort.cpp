@@ -221,6 +221,38 @@ TEST_CASE("how the parts of an average are run does not show in the bits, nor in
     CHECK(support::same_bits(by_cohort[i], by_cohort[0]));
     CHECK(support::same_bits(by_stream[i], by_stream[0]));
   }
+
+  // And they are the bits of the definition: long runs that few clients hold.
+  std::vector<double> sums(by_cohort[0].size());
+  std::vector<double> weights(sums.size());
+  for (const auto& u : updates) {
+    const auto add = [&](std::size_t to, float value) {
+      const volatile double product = u.weight * value;  // not fused with the sum
+      sums[to] += product;
+      weights[to] += u.weight;
+    };
+    const index_set& held_rows = u.sub[rows];
+    const index_set& held_columns = u.sub[columns];
+    std::size_t from = 0;
+    for (std::size_t k = 0; k < 3; ++k) {
+      for (const std::int64_t r : held_rows) {
+        for (const std::int64_t c : held_columns) {
+          add((k * 300 + static_cast<std::size_t>(r)) * 1000 + static_cast<std::size_t>(c),
+              u.tensors[0].data_handle()[from++]);
+        }
+      }
+    }
+    from = 0;
+    for (const std::int64_t c : held_columns) {
+      add(900000 + static_cast<std::size_t>(c), u.tensors[1].data_handle()[from++]);
+    }
+  }
+  std::vector<float> expected(sums.size(), -1);
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    if (weights[i] > 0) expected[i] = static_cast<float>(sums[i] / weights[i]);
+  }
+  CHECK(support::same_bits(by_cohort[0], expected));
+  CHECK(support::same_bits(by_stream[0], expected));
 }
 
 TEST_CASE("the layout of any tensor does not show in the bits") {
