@@ -71,9 +71,11 @@ void play_round_on_ranks(const options& settings, const named_scheme& scheme,
 /// One run of one scheme: parts of it come in from the threads and are joined in their order.
 class joined_run {
  public:
-  joined_run(const options& settings, scheme_result& into, bool first)
+  joined_run(const options& settings, scheme_result& into, std::vector<history_entry>& history,
+             bool first)
       : settings_(settings),
         into_(into),
+        history_(history),
         first_(first),
         seen_(settings.on.net, settings.class_names.size(), settings.times) {}
 
@@ -86,10 +88,7 @@ class joined_run {
       }
       seen_.append(at->second);
       const auto now = seen_.in_all().summary();
-      history_entry& entry = into_.history[next_];
-      entry.round = seen_.in_all().rounds();
-      entry.gini += now.gini / static_cast<double>(settings_.repetitions);
-      entry.unseen_share += now.unseen_share / static_cast<double>(settings_.repetitions);
+      history_[next_] = {seen_.in_all().rounds(), now.gini, now.unseen_share};
       at = waiting_.erase(at);
       ++next_;
     }
@@ -115,11 +114,25 @@ class joined_run {
  private:
   const options& settings_;
   scheme_result& into_;
+  std::vector<history_entry>& history_;
   bool first_;
   subfed::coverage_by_class seen_;
   std::map<std::size_t, subfed::coverage_by_class> waiting_;
   std::size_t next_ = 0;
 };
+
+/// Means over the runs, added up in the order of the runs: they end in another one.
+std::vector<history_entry> mean_of(const std::vector<std::vector<history_entry>>& histories) {
+  std::vector<history_entry> out(histories[0].size());
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    out[i].round = histories[0][i].round;
+    for (const auto& run : histories) {
+      out[i].gini += run[i].gini / static_cast<double>(histories.size());
+      out[i].unseen_share += run[i].unseen_share / static_cast<double>(histories.size());
+    }
+  }
+  return out;
+}
 
 std::vector<starved_nodes> starved_runs(const subfed::model& net,
                                         const std::vector<std::vector<bool>>& held) {
@@ -163,7 +176,7 @@ std::vector<scheme_result> simulate(const options& settings,
     scheme_result& into = results[s];
     into.name = scheme.name;
     into.runs.resize(runs);
-    into.history.resize(parts);
+    std::vector<std::vector<history_entry>> histories(runs, std::vector<history_entry>(parts));
     std::map<std::size_t, joined_run> open;  // runs that have begun and not ended
     std::map<std::size_t, std::size_t> arrived;
     std::vector<std::vector<bool>> held;
@@ -171,7 +184,8 @@ std::vector<scheme_result> simulate(const options& settings,
       held.emplace_back(static_cast<std::size_t>(group.extent), false);
     }
     const auto join = [&](std::size_t run, std::size_t part, subfed::coverage_by_class seen) {
-      joined_run& own = open.try_emplace(run, settings, into, run == 0).first->second;
+      joined_run& own =
+          open.try_emplace(run, settings, into, histories[run], run == 0).first->second;
       own.add(part, std::move(seen));
       done += 1 / static_cast<double>(parts);
       report({s, false, done / work});
@@ -206,6 +220,7 @@ std::vector<scheme_result> simulate(const options& settings,
       const std::lock_guard lock(mutex);
       join(run, part, std::move(seen));
     });
+    into.history = mean_of(histories);
     into.starved = starved_runs(settings.on.net, held);
     if (!settings.parameters) continue;
     workers.run(runs, [&](std::size_t run) {

@@ -158,6 +158,26 @@ TEST_CASE("results depend on the seed and not on the number of threads") {
   CHECK(sum == one[0].counts);
 }
 
+TEST_CASE("the history is a mean over the runs in their order, whichever thread was faster") {
+  options o = setting("rolling", {31, 9});
+  mix(o, {{0.5, 1}, {0.125, 3}});
+  o.rounds = 2;  // so that runs end in another order than they begin
+  o.repetitions = 400;
+  const auto history = [&](std::int64_t threads) {
+    o.threads = threads;
+    return coverage_tool::simulate(o, [](const auto&) {})[0].history;
+  };
+  const auto one = history(1);
+  for (int again = 0; again < 5; ++again) {
+    const auto four = history(4);
+    REQUIRE(four.size() == one.size());
+    for (std::size_t i = 0; i < one.size(); ++i) {
+      CHECK(four[i].gini == one[i].gini);
+      CHECK(four[i].unseen_share == one[i].unseen_share);
+    }
+  }
+}
+
 TEST_CASE("the share of parameters that are never held is what theory says") {
   options o = setting("random", {20, 20});
   mix(o, {{0.5, 1}, {0.25, 3}});
