@@ -5,10 +5,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 #include <iterator>
 #include <memory>
+#include <string>
 #include <utility>
+
+#include <common/files.hpp>
 
 #include "failure.hpp"
 
@@ -130,9 +132,13 @@ std::string decompress(std::string_view packed) {
 }
 
 std::vector<book> read_books(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (!file.is_open() || file.bad() || text.empty()) {
+  std::string text;
+  try {
+    text = common::read_file(path);
+  } catch (const failure&) {
+    text.clear();  // the sentence below says what helps
+  }
+  if (text.empty()) {
     throw failure(
         fmt::format("{} cannot be read: on Debian `apt-get install bible-kjv-text` puts the King "
                     "James Bible in "

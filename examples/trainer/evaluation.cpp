@@ -78,18 +78,18 @@ double share_right(const at::Tensor& logits, const at::Tensor& targets) {
   return logits.argmax(1).eq(targets).to(at::kDouble).mean().item<double>();
 }
 
-/// The class with the largest logit, where those that are not `visible` are minus infinity: the first of
-/// equal ones, and NaN the largest, as argmax() has it.
-std::int64_t best_class(const float* logits, const std::vector<bool>& visible) {
-  float best = 0;
-  std::size_t at = 0;
-  for (std::size_t k = 0; k < visible.size(); ++k) {
-    const float value = visible[k] ? logits[k] : -std::numeric_limits<float>::infinity();
-    if (k != 0 && !(value > best || (std::isnan(value) && !std::isnan(best)))) continue;
+/// The class with the largest logit, where those that are not among `labels`, which ascend, are minus
+/// infinity: the first of equal ones, and NaN the largest, as argmax() has it.
+std::int64_t best_class(const float* logits, std::span<const std::int64_t> labels) {
+  float best = -std::numeric_limits<float>::infinity();
+  std::int64_t at = 0;
+  for (const std::int64_t label : labels) {
+    const float value = logits[label];
+    if (!(value > best || (std::isnan(value) && !std::isnan(best)))) continue;
     best = value;
-    at = k;
+    at = label;
   }
-  return static_cast<std::int64_t>(at);
+  return at;
 }
 
 }  // namespace
@@ -122,13 +122,16 @@ std::vector<double> local_accuracies(const answers& given, std::span<const clien
   const std::int64_t classes = logits.size(1);
   const std::span targets(all_targets.data_ptr<std::int64_t>(),
                           static_cast<std::size_t>(all_targets.numel()));
+  at::Tensor best_of_all;  // where clients see all classes
   std::vector<double> out;
   for (const client& c : clients) {
-    std::vector<bool> visible(static_cast<std::size_t>(classes), c.labels.empty());
-    for (const std::int64_t label : c.labels) visible[static_cast<std::size_t>(label)] = true;
+    const std::span<const std::int64_t> labels(c.labels);
+    if (labels.empty() && !best_of_all.defined()) best_of_all = logits.argmax(1);
     std::int64_t right = 0, rows = 0;
     const auto count = [&](std::int64_t row) {
-      const auto best = best_class(logits.data_ptr<float>() + row * classes, visible);
+      const std::int64_t best = labels.empty()
+                                    ? best_of_all.data_ptr<std::int64_t>()[row]
+                                    : best_class(logits.data_ptr<float>() + row * classes, labels);
       right += best == targets[static_cast<std::size_t>(row)];
       ++rows;
     };
@@ -137,7 +140,8 @@ std::vector<double> local_accuracies(const answers& given, std::span<const clien
     }
     if (c.tests.empty() && !c.labels.empty()) {
       for (std::int64_t row = 0; row < std::ssize(targets); ++row) {
-        if (visible[static_cast<std::size_t>(targets[static_cast<std::size_t>(row)])]) count(row);
+        const std::int64_t target = targets[static_cast<std::size_t>(row)];
+        if (std::binary_search(labels.begin(), labels.end(), target)) count(row);
       }
     }
     out.push_back(rows == 0 ? std::numeric_limits<double>::quiet_NaN()

@@ -33,7 +33,9 @@ using words = std::vector<std::string>;
 
 std::string text_of(const path& file) {
   std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  std::ostringstream out;
+  out << in.rdbuf();  // by blocks; iterators over characters take a quarter of these tests' time
+  return std::move(out).str();
 }
 void write_text(const path& file, const std::string& text) {
   std::ofstream(file, std::ios::binary) << text;

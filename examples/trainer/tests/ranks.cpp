@@ -10,8 +10,8 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <map>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -31,7 +31,9 @@ constexpr std::string_view mpirun = SUBFED_MPIRUN;
 
 std::string content_of(const path& file) {
   std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  std::ostringstream out;
+  out << in.rdbuf();  // by blocks; iterators over characters take a quarter of these tests' time
+  return std::move(out).str();
 }
 
 /// The process that has words on its command line, but not mpirun's; 0 where there is none. The
