@@ -391,6 +391,24 @@ TEST_CASE("derive_model: tensors of a recurrent layer that do not fit its direct
 
 }  // namespace
 
+TEST_CASE("derive_model: sequences of lengths of their own are told apart") {
+  // Four learned sequences of 3 steps, the batch of a recurrent layer, whose last states are added up.
+  for (const std::vector<double>& lengths : {std::vector<double>{3, 1, 2, 3}, {2, 2, 2, 2}}) {
+    network_graph g;
+    const auto x = g.parameter("x", {3, 4, 5});
+    const auto w = g.parameter("w", {1, 7, 5}), r = g.parameter("r", {1, 7, 7});
+    const auto own = g.integers({0, 0, 0, 0});
+    g.values[own].elements = lengths;
+    g.values[own].is_uniform = lengths[1] == 2;
+    const auto y = g.apply("RNN", {x, w, r, network_graph::no_value, own}, {}, 2);
+    g.output(g.apply("ReduceSum", {y + 1, g.integers({1})}));
+    const auto derived = derive_model(g);
+    CHECK(cut_groups(derived) == (lengths[1] == 2 ? 2 : 1));
+    CHECK(has(told(derived), "4 nodes of x: it meets constants that differ from node to node") ==
+          (lengths[1] != 2));
+  }
+}
+
 TEST_CASE("derive_model: an operator that lacks any of its inputs keeps what it reads whole") {
   for (const auto& each : subfed::detail::operator_rules) {
     const std::string op(each.op);
