@@ -27,8 +27,22 @@ py::array_t<double> new_array(std::span<const std::int64_t> extents) {
   return py::array_t<double>(std::vector<py::ssize_t>(extents.begin(), extents.end()));
 }
 
+/// A level of what is nested: Python's own limit on them, since a list may contain itself.
+class one_level {
+ public:
+  one_level() {
+    if (Py_EnterRecursiveCall(" in the outputs of the forward function") != 0) {
+      throw py::error_already_set();
+    }
+  }
+  one_level(const one_level&) = delete;
+  one_level& operator=(const one_level&) = delete;
+  ~one_level() { Py_LeaveRecursiveCall(); }
+};
+
 /// All numbers of what a network gave: a tensor, a number, or lists, tuples and dicts of them.
 void append_numbers(py::object from, std::vector<double>& out) {
+  const one_level level;
   if (PyDict_Check(from.ptr()) != 0) {
     for (const auto& item : py::reinterpret_borrow<py::dict>(from)) {
       append_numbers(py::reinterpret_borrow<py::object>(item.second), out);
@@ -143,6 +157,7 @@ proof_options to_options(const model& net, const py::object& seed, double tolera
   return out;
 }
 
+/// Pre: nobody else has the model, which Python may extend while the network runs.
 description_proof prove(const model& net, const py::object& forward, const py::object& values,
                         const proof_options& options) {
   network run(forward);
@@ -375,7 +390,7 @@ void bind_proof(py::module_& m) {
   };
   define(
       "prove_description", prove_text.c_str(),
-      [](const model& net, const py::object& forward, const py::object& values,
+      [](const model net, const py::object& forward, const py::object& values,
          const py::object& seed, double tolerance, int orders, int draws,
          const py::object& in_order, const py::object& without_effect, std::int64_t advice_runs) {
         return prove(
@@ -384,7 +399,7 @@ void bind_proof(py::module_& m) {
       });
   define(
       "check_description", check_text.c_str(),
-      [](const model& net, const py::object& forward, const py::object& values,
+      [](const model net, const py::object& forward, const py::object& values,
          const py::object& seed, double tolerance, int orders, int draws,
          const py::object& in_order, const py::object& without_effect, std::int64_t advice_runs) {
         description_proof proof = prove(
@@ -395,7 +410,7 @@ void bind_proof(py::module_& m) {
       });
   m.def(
       "find_coarse_ties",
-      [](const model& net, const py::object& forward, const py::object& seed, double tolerance) {
+      [](const model net, const py::object& forward, const py::object& seed, double tolerance) {
         network run(forward);
         proof_options options;
         options.seed = to_u64("seed", seed);
@@ -426,7 +441,7 @@ void bind_proof(py::module_& m) {
       "client's tensors too.");
   m.def(
       "cut_differences",
-      [](const model& net, const py::object& forward, const py::object& seed) {
+      [](const model net, const py::object& forward, const py::object& seed) {
         network run(forward);
         const std::uint64_t number = to_u64("seed", seed);
         std::vector<subfed::group_difference> found;
@@ -469,7 +484,7 @@ void bind_proof(py::module_& m) {
       "that is described rightly computes the same with its tensors.");
   m.def(
       "random_values",
-      [](const model& net, const py::object& seed) {
+      [](const model net, const py::object& seed) {
         const std::uint64_t number = to_u64("seed", seed);
         const auto values = [&] {
           const py::gil_scoped_release unlocked;
