@@ -69,10 +69,23 @@ def test_a_network_may_describe_more_of_the_model_that_is_proven():
     assert "more0" not in str(proof)
 
 
+def test_complex_outputs_are_two_numbers():
+    net = described("h1")  # wrong, which the imaginary parts alone show
+    for kind in (np.asarray, list, lambda a: pytest.importorskip("torch").tensor(a).conj()):
+        proof = subfed.prove_description(net, lambda t: kind((1 + 1j * forward(t)).ravel()), advice_runs=0)
+        assert [b.group for b in proof.broken] == ["h1", "h2"]
+
+
+def test_outputs_that_are_no_numbers_are_refused():
+    for outputs in (None, "1.5", [1.0, None], object()):
+        with pytest.raises(TypeError, match="expected numbers"):
+            subfed.prove_description(described(), lambda t: outputs)
+
+
 def test_outputs_that_contain_themselves_are_refused():
     endless = [1.0]
     endless.append(endless)
-    with pytest.raises(RecursionError, match="outputs of the forward function"):
+    with pytest.raises(RecursionError):
         subfed.prove_description(described(), lambda t: endless)
 
 

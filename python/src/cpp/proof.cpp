@@ -54,9 +54,19 @@ void append_numbers(py::object from, std::vector<double>& out) {
       append_numbers(py::reinterpret_borrow<py::object>(each), out);
     return;
   }
-  if (is_torch(from)) from = from.attr("detach")().attr("cpu")().attr("double")().attr("numpy")();
-  const auto numbers = py::array_t<double, py::array::c_style | py::array::forcecast>::ensure(from);
-  if (!numbers) {
+  if (is_torch(from)) {
+    from = from.attr("detach")().attr("cpu")();
+    const bool is_complex = from.attr("is_complex")().cast<bool>();
+    from = from.attr(is_complex ? "resolve_conj" : "double")().attr("numpy")();
+  }
+  if (py::module_::import("numpy").attr("iscomplexobj")(from).cast<bool>()) {
+    for (const char* part : {"real", "imag"}) append_numbers(from.attr(part), out);
+    return;
+  }
+  using array = py::array_t<double, py::array::c_style | py::array::forcecast>;
+  const bool is_number = !from.is_none() && PyUnicode_Check(from.ptr()) == 0;
+  const auto numbers = is_number ? array::ensure(from) : array();
+  if (!is_number || !numbers) {
     throw py::type_error("subfed: the forward function gave '" + type_name(from) +
                          "', expected numbers: an array, a tensor, or lists of them");
   }
