@@ -45,6 +45,24 @@ def test_the_aggregator_over_raw_memory_prints_the_same_in_python():
     assert [f"{x:.3f}" for x in to[1][0]] == ["3.000", "0.000", "1.000", "1.667", "2.333", "2.600"]
 
 
+def test_an_update_is_kept_while_its_tensors_are_asked_for():
+    class Client:
+        def __init__(self, row, tensors):
+            self.row, self.tensors = row, tensors
+
+        def state_dict(self):
+            self.row[0] = None  # nobody else has the submodel
+            return self.tensors
+
+    expected, to = server(), server()
+    subfed.average_cohort(NET, cohort(), expected)
+    rows = [list(row) for row in cohort()]
+    for row in rows:
+        row[1] = Client(row, row[1])
+    subfed.average_cohort(NET, rows, to)
+    assert same(to, expected)
+
+
 def test_streaming_and_one_pass_give_the_same_and_say_what_is_held():
     one, other, held = server(), server(), subfed.HeldElements(NET)
     report = subfed.average_cohort(NET, cohort(), one, held=held)

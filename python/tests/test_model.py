@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Models and submodels: description, words, bytes."""
 import copy
+import fractions
 import json
 import pathlib
 import pickle
@@ -258,6 +259,26 @@ def test_submodels_are_pickled_with_their_restrictions():
         assert again.same_nodes(sub) and again.runs("classes") == sub.runs("classes")
         assert (again.seed, again.round, again.client) == (sub.seed, sub.round, sub.client)
         assert again.capacity.value == sub.capacity.value
+
+
+@pytest.mark.parametrize("share", [fractions.Fraction(1, 3), np.float32(0.29), 0.07])
+def test_capacities_are_as_exact_after_a_pickle_as_before(share):
+    net = subfed.Model()
+    net.tensor("w", [net.group("nodes", 100)])
+    capacity = subfed.Capacity(share)
+    sub = subfed.draw(net, subfed.Rolling(), capacity=capacity)
+    again = pickle.loads(pickle.dumps(sub))
+    assert sub.capacity == capacity == again.capacity == pickle.loads(pickle.dumps(capacity))
+    assert copy.deepcopy(capacity) == capacity
+    # float(np.float32(0.29)) is 0.28999999165534973, which of 100 nodes would leave 28.
+    assert subfed.draw(net, subfed.Rolling(), capacity=again.capacity).same_nodes(sub)
+    model, sets, key, restricted = sub.__getstate__()
+    older = subfed.Submodel.__new__(subfed.Submodel)
+    older.__setstate__((model, sets, (*key[:3], capacity.value), restricted))
+    assert older.capacity.value == capacity.value
+    with pytest.raises(subfed.Error, match="is not that of 1/2"):
+        subfed.Submodel.__new__(subfed.Submodel).__setstate__(
+            (model, sets, (*key[:3], (0.25, 0.0, 1, 2)), restricted))
 
 
 def test_submodels_inside_of_others():

@@ -57,6 +57,38 @@ def test_a_wrong_one_is_not_and_the_error_says_what_would_be_right():
     assert subfed.prove_description(net, forward, advice_runs=0).broken[1].advice == []
 
 
+def test_a_network_may_describe_more_of_the_model_that_is_proven():
+    net, runs = described(), []
+
+    def growing(t):
+        runs.append(net.tensor(f"more{len(runs)}", [net.group(f"more{len(runs)}", 3)]))
+        return forward(t)
+
+    proof = subfed.prove_description(net, growing)
+    assert proof.verdict == "right" and len(runs) == proof.runs
+    assert "more0" not in str(proof)
+
+
+def test_complex_outputs_are_two_numbers():
+    net = described("h1")  # wrong, which the imaginary parts alone show
+    for kind in (np.asarray, list, lambda a: pytest.importorskip("torch").tensor(a).conj()):
+        proof = subfed.prove_description(net, lambda t: kind((1 + 1j * forward(t)).ravel()), advice_runs=0)
+        assert [b.group for b in proof.broken] == ["h1", "h2"]
+
+
+def test_outputs_that_are_no_numbers_are_refused():
+    for outputs in (None, "1.5", [1.0, None], object()):
+        with pytest.raises(TypeError, match="expected numbers"):
+            subfed.prove_description(described(), lambda t: outputs)
+
+
+def test_outputs_that_contain_themselves_are_refused():
+    endless = [1.0]
+    endless.append(endless)
+    with pytest.raises(RecursionError):
+        subfed.prove_description(described(), lambda t: endless)
+
+
 def test_what_the_outputs_do_not_show_is_listed_and_may_be_known():
     net = described()
     net.tensor("unread", ["h1"])

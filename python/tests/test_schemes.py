@@ -216,6 +216,39 @@ def test_index_sets():
     assert repr(s) == "IndexSet(8, [6, 7, 0, 3])"
 
 
+def test_an_index_set_of_another_has_the_extent_that_is_given():
+    small = subfed.IndexSet(8, [6, 7, 0, 3])
+    assert subfed.IndexSet(10, small) == subfed.IndexSet(10, [6, 7, 0, 3])
+    assert subfed.IndexSet(8, small) == small and subfed.IndexSet(7, [3, 2]) != subfed.IndexSet(8, [3, 2])
+    with pytest.raises(subfed.Error, match=r"from 6 on is empty or leaves \[0, 7\)"):
+        subfed.IndexSet(7, small)
+
+
+def test_integers_beyond_64_bits_are_refused_as_numbers():
+    with pytest.raises(subfed.Error, match=f"the node at position 1 is {2**70}"):
+        subfed.IndexSet(10, [1, 2**70])
+    with pytest.raises(subfed.Error, match=f"a dimension is {2**64}"):
+        subfed.Model().tensor("w", [2**64])
+    with pytest.raises(subfed.Error, match="denominator of a capacity is 10+, expected at most"):
+        subfed.Capacity(fractions.Fraction(1, 10**20))
+    for big in (10**400, -10**400):
+        with pytest.raises(subfed.Error, match="a capacity is -?10+, expected one in"):
+            subfed.Capacity(big)
+
+
+def test_a_scheme_may_describe_more_of_the_model_that_it_draws_from():
+    net = subfed.Model()
+    net.tensor("w", [net.group("a", 4), net.group("b", 5)])
+
+    def scheme(request):
+        for i in range(100):
+            net.group(f"{request.group}{i}", 3)
+        return [1, 2]
+
+    sub = subfed.draw(net, scheme)
+    assert len(sub.parent.groups) == 2 and sub.shape("w") == (2, 2) and len(net.groups) == 202
+
+
 def scored():
     """A model and tensors of mixed types; the norms of hidden are 3, 1, 2, 0."""
     net = subfed.Model()

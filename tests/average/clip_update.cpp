@@ -123,6 +123,22 @@ TEST_CASE("norms of very large and very small doubles") {
   }
 }
 
+TEST_CASE("an update whose norm is beyond the largest double is moved to the bound all the same") {
+  subfed::model net;
+  net.tensor("w", {2});
+  const submodel sub(net, {});
+  for (const double bound : {1e308, 1.0}) {
+    const std::vector<double> sent{0, 0};
+    std::vector<double> w{1.5e308, -1.5e308};
+    const auto did = clip_update<double>(sub, {tensor_view<const double>(sent.data(), {2})}, bound,
+                                         {tensor_view<double>(w.data(), {2})});
+    CHECK(did.norm == std::numeric_limits<double>::infinity());
+    CHECK(did.factor == doctest::Approx(bound / 1.5e308 / std::sqrt(2.0)).epsilon(1e-12));
+    CHECK(w[0] == doctest::Approx(bound / std::sqrt(2.0)).epsilon(1e-12));
+    CHECK(w[1] == -w[0]);
+  }
+}
+
 TEST_CASE("what cannot be clipped is refused, and nothing is written") {
   subfed::model net;
   const auto g = net.group("g", 3);

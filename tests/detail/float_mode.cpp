@@ -5,7 +5,11 @@
 #include <subfed/average/by_element.hpp>
 #include <subfed/average/cohort.hpp>
 #include <subfed/average/selective.hpp>
+#include <subfed/layers/linear.hpp>
 #include <subfed/model_slice.hpp>
+#include <subfed/systems/feddrop_optimizer.hpp>
+#include <subfed/systems/server_optimizer.hpp>
+#include <subfed/systems/trajectory_similarity.hpp>
 #include <support/checks.hpp>
 
 #include <algorithm>
@@ -149,6 +153,81 @@ TEST_CASE("slices convert and scatters add denormal numbers in any mode") {
            {tensor_view<const double>(weights.data(), {2})});
   mean.finish({tensor_view<float>(sums.data(), {2})});
   CHECK(std::bit_cast<std::uint32_t>(sums[0]) == denormal);
+}
+
+TEST_CASE("a server's step is the same in any mode, in values and moments") {
+  subfed::model net;
+  const auto x = net.tensor("x", {3});
+  const std::vector<submodel> all{submodel::full(net)};
+  const auto step = [&](unsigned bits) {
+    std::vector<float> global{std::bit_cast<float>(denormal), 1.0f, 0.1f};
+    const tensor_views<float> globals{tensor_view<float>(global.data(), {3})};
+    subfed::server_optimizer<float, subfed::server_adam> adam(net, {.lr = 1e-40});
+    std::vector<std::uint64_t> out;
+    const other_mode mode(bits);
+    for (const float average : {1.0f, 0.3f}) {
+      adam.begin({tensor_view<const float>(global.data(), {3})});
+      global[1] = global[2] = average;
+      adam.finish(subfed::held_elements(net, all), globals);
+      for (const float value : global) out.push_back(std::bit_cast<std::uint32_t>(value));
+    }
+    for (const double m : adam.first_moment(x)) out.push_back(std::bit_cast<std::uint64_t>(m));
+    for (const double v : adam.second_moment(x)) out.push_back(std::bit_cast<std::uint64_t>(v));
+    return out;
+  };
+  const auto expected = step(0);
+  CHECK(expected[0] == denormal);
+  for (const unsigned bits : {zeros, upward, zeros | upward}) CHECK(step(bits) == expected);
+}
+
+TEST_CASE("FedDrop's similarities and probabilities are the same in any mode") {
+  subfed::model net;
+  const auto hidden = net.group("hidden", 4);
+  const std::vector layers{linear(net, "a", {.in = 3, .out = hidden}),
+                           linear(net, "b", {.in = hidden, .out = 2})};
+  subfed::workload work(net);
+  for (const auto& layer : layers) work.linear(layer);
+  const subfed::flops_budget budget(subfed::expected_flops(net, work), 0.6);
+  const auto optimised = [&](unsigned bits) {
+    std::vector<std::vector<float>> old, own;
+    subfed::random_stream stream(3, 0, 0, 0);
+    const auto views = [&](std::vector<std::vector<float>>& values, double size) {
+      std::vector<tensor_view<const float>> made;
+      for (const auto& tensor : net.tensors()) {
+        std::int64_t count = 1;
+        for (const std::int64_t e : tensor.extents) count *= e;
+        values.emplace_back();
+        for (std::int64_t i = 0; i < count; ++i) {
+          values.back().push_back(static_cast<float>(size * (stream.next_unit() - 0.5)));
+        }
+        made.emplace_back(values.back().data(), tensor.extents);
+      }
+      return tensor_views<const float>(made);
+    };
+    old.reserve(4), own.reserve(8);
+    const auto before = views(old, 1e-39);
+    const subfed::keep_probabilities keep(net, budget.constant_start());
+    std::vector<subfed::trajectory<float>> clients;
+    for (const double size : {1e-39, 0.3}) {
+      clients.push_back({submodel::full(net), views(own, size), keep, size});
+    }
+    const other_mode mode(bits);
+    const auto similarity = subfed::similarity_of<float>(net, before, clients);
+    std::vector<std::uint64_t> out;
+    for (std::size_t n = 0; n < similarity.nodes(); ++n) {
+      for (const double s : similarity.triangle(n)) out.push_back(std::bit_cast<std::uint64_t>(s));
+    }
+    std::vector<subfed::keep_probabilities> probabilities(2, keep);
+    const auto report =
+        subfed::optimize_keep(similarity, budget, probabilities, {.iterations = 20});
+    out.push_back(std::bit_cast<std::uint64_t>(report.penalised));
+    for (const auto& client : probabilities) {
+      for (const double p : client.values()) out.push_back(std::bit_cast<std::uint64_t>(p));
+    }
+    return out;
+  };
+  const auto expected = optimised(0);
+  for (const unsigned bits : {zeros, upward, zeros | upward}) CHECK(optimised(bits) == expected);
 }
 
 #endif

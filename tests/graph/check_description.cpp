@@ -102,6 +102,33 @@ TEST_CASE("check_description: an output that is cut, and tensors of one side alo
   CHECK(found.missing == std::vector<std::string>{"scale"});
   CHECK(found.unknown == std::vector<std::string>{"fc4.weight"});
 }
+TEST_CASE("check_description: equal parts that a client could not divide are wrong") {
+  subfed::network_graph g;
+  const auto layer = [&](std::size_t from, const std::string& name, std::int64_t in,
+                         std::int64_t out) {
+    return g.apply("Gemm", {from, g.parameter(name, {out, in})}, {{"transB", {1}}});
+  };
+  const auto h = layer(g.input("x", {1, 3}), "w1", 3, 16);
+  const auto halves = g.apply("Split", {h}, {{"axis", {1}}}, 2);
+  g.output(layer(halves, "w2", 8, 2));
+  g.output(layer(halves + 1, "w3", 8, 2));
+  // Half of the nodes of b beside all of a first half of 8: a client would divide its 12 nodes in the middle.
+  for (const std::int64_t block : {0, 1, 2}) {
+    subfed::model net;
+    const auto b = net.group("b", 8);
+    const subfed::dimension a =
+        block == 0 ? subfed::dimension(8) : net.group("a", 8 / block).block(block);
+    net.tensor("w1", {subfed::concat({a, b}), 3});
+    net.tensor("w2", {2, a});
+    net.tensor("w3", {2, b});
+    const auto found = check_description(g, net);
+    REQUIRE(found.is_right() == (block == 1));
+    if (block == 1) continue;
+    CHECK(
+        found.wrong.front() ==
+        "the group 'b' cannot be cut: it is divided in equal parts, which could not be cut alike");
+  }
+}
 TEST_CASE("check_description: other shapes are wrong") {
   described_network d;
   d.net.tensor("fc2.weight", {d.h2, 5});

@@ -3,6 +3,7 @@
 #include <subfed/graph/derive_model.hpp>
 
 #include <subfed/describe.hpp>
+#include <subfed/graph/check_description.hpp>
 #include <subfed/graph/network_graph.hpp>
 #include <subfed/model.hpp>
 
@@ -296,6 +297,27 @@ TEST_CASE("derive_model: halves of a chunk are cut alike or not at all") {
   CHECK(has(told(whole), "it is divided in equal parts, which could not be cut alike"));
 }
 
+TEST_CASE("derive_model: halves of a chunk stay alike where one factor of each is cut") {
+  network_graph g;
+  const auto x = g.input("x", {1, 4});
+  const auto weight = g.parameter("heads.weight", {8, 6});
+  const auto heads = [&](std::size_t from, std::size_t w, std::int64_t n) {
+    const auto h = g.apply("Reshape", {from, g.integers({1, n, 8})});
+    g.output(g.apply("ReduceSum", {g.apply("MatMul", {h, w}), g.integers({1})}));
+  };
+  const auto h = g.apply("Split", {linear(g, x, "a", 4, 64)}, {{"axis", {1}}}, 2);
+  heads(h, weight, 4);
+  heads(h + 1, g.parameter("others.weight", {8, 6}), 4);
+  heads(linear(g, x, "b", 4, 128), weight, 16);
+  // Of the first half the 4 heads are left, since the 16 of the third layer are cut; of the second the 8
+  // nodes of a head.
+  const auto derived = derive_model(g);
+  CHECK(form(derived, "b.bias") == "(b x 8,)");
+  CHECK(form(derived, "a.bias") == "(64,)");
+  CHECK(has(told(derived), "it is divided in equal parts, which could not be cut alike"));
+  CHECK(check_description(g, derived.net).is_right());
+}
+
 TEST_CASE("derive_model: layers that begin with the same zeros are not tied") {
   network_graph g;
   const auto zeros = g.apply("ConstantOfShape", {g.integers({1, 1, 4})});
@@ -368,6 +390,24 @@ TEST_CASE("derive_model: tensors of a recurrent layer that do not fit its direct
 }
 
 }  // namespace
+
+TEST_CASE("derive_model: sequences of lengths of their own are told apart") {
+  // Four learned sequences of 3 steps, the batch of a recurrent layer, whose last states are added up.
+  for (const std::vector<double>& lengths : {std::vector<double>{3, 1, 2, 3}, {2, 2, 2, 2}}) {
+    network_graph g;
+    const auto x = g.parameter("x", {3, 4, 5});
+    const auto w = g.parameter("w", {1, 7, 5}), r = g.parameter("r", {1, 7, 7});
+    const auto own = g.integers({0, 0, 0, 0});
+    g.values[own].elements = lengths;
+    g.values[own].is_uniform = lengths[1] == 2;
+    const auto y = g.apply("RNN", {x, w, r, network_graph::no_value, own}, {}, 2);
+    g.output(g.apply("ReduceSum", {y + 1, g.integers({1})}));
+    const auto derived = derive_model(g);
+    CHECK(cut_groups(derived) == (lengths[1] == 2 ? 2 : 1));
+    CHECK(has(told(derived), "4 nodes of x: it meets constants that differ from node to node") ==
+          (lengths[1] != 2));
+  }
+}
 
 TEST_CASE("derive_model: an operator that lacks any of its inputs keeps what it reads whole") {
   for (const auto& each : subfed::detail::operator_rules) {

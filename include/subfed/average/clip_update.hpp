@@ -32,7 +32,7 @@ namespace subfed::inline v0 {
 
 /// What clipping did to an update.
 struct clipped_update {
-  double norm = 0;    ///< of the difference, before
+  double norm = 0;    ///< of the difference, before; infinite beyond the largest double
   double factor = 1;  ///< by which the difference was multiplied; 1: it was within the bound
 
   friend bool operator==(const clipped_update&, const clipped_update&) = default;
@@ -110,7 +110,7 @@ class squared_differences {
   /// The size of the largest difference; infinite or NaN if any is.
   double largest() const noexcept { return std::bit_cast<double>(largest_ >> 1); }
   /// The root of the sum.
-  double norm() const noexcept { return wide_number(std::sqrt(sum_), exponent_).value(); }
+  wide_number norm() const noexcept { return {std::sqrt(sum_), exponent_}; }
 
  private:
   /// What is too small to matter becomes 0.
@@ -218,9 +218,10 @@ clipped_update clip_update(const submodel& sub, const tensor_views<const T>& sen
   if (largest != 0 && std::abs(detail::exponent_of(largest)) > no_overflow) {
     sum = squares(detail::exponent_of(largest));
   }
-  out.norm = sum.norm();
+  const detail::wide_number norm = sum.norm();
+  out.norm = norm.value();
   if (out.norm <= bound) return out;
-  out.factor = bound / out.norm;
+  out.factor = (detail::wide_number(bound) / norm).value();
   writes = true;
   for_each_run([&](T* u, const T* s, std::int64_t length) {
     for (std::int64_t i = 0; i < length; ++i) {

@@ -4,6 +4,7 @@
 
 #include <subfed/error.hpp>
 #include <subfed/graph/detail/axes.hpp>
+#include <subfed/graph/detail/equal_parts.hpp>
 #include <subfed/graph/detail/rules.hpp>
 #include <subfed/graph/detail/walk.hpp>
 #include <subfed/graph/network_graph.hpp>
@@ -53,7 +54,8 @@ class description_checker {
       seen[at->second] = true;
       compare(net_.tensors()[at->second], walk_.values[p.value]);
     }
-    // What a later tensor has made wrong of an earlier group.
+    cut_parts_alike(walk_);
+    // What a later tensor, or a division in equal parts, has made wrong of an earlier group.
     for (std::size_t g = 0; g < nodes_.size(); ++g) report(g, "");
     for (std::size_t t = 0; t < seen.size(); ++t) {
       if (!seen[t]) out_.unknown.push_back(net_.tensors()[t].name);
@@ -151,8 +153,8 @@ class description_checker {
 
 }  // namespace detail
 
-/// Whether what a description cuts can be cut: each of its groups is of nodes that the graph has as such, and
-/// two groups are not the same nodes. Finds a tensor that is bound to another group, also one of another
+/// Whether what a description cuts can be cut: each of its groups is of nodes that the graph has as such,
+/// two groups are not the same nodes, and parts that the network divides equally are cut alike. Finds a tensor that is bound to another group, also one of another
 /// model whose number this one has; copies for blocks; and what is cut although it reaches an output or is
 /// read by an operator that is not known. A description may cut less than the graph allows, and tie more.
 ///

@@ -4,6 +4,7 @@
 
 #include <subfed/average/options.hpp>
 #include <subfed/detail/arithmetic.hpp>
+#include <subfed/detail/float_mode.hpp>
 #include <subfed/systems/detail/probability_descent.hpp>
 #include <subfed/systems/feddrop.hpp>
 #include <subfed/systems/feddrop_budget.hpp>
@@ -101,6 +102,7 @@ template <class Observer = detail::no_observer>
 keep_report optimize_keep(const trajectory_similarity& similarity, const flops_budget& budget,
                           std::span<keep_probabilities> clients,
                           const keep_optimizer_options& options = {}, Observer&& observer = {}) {
+  const detail::float_mode mode;
   detail::check_keep_options(options);
   if (clients.empty() || clients.size() != similarity.clients()) {
     detail::fail("subfed: optimize_keep: " + std::to_string(clients.size()) +

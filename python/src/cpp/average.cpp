@@ -109,6 +109,7 @@ struct late_weights_of_call {
 
 /// (submodel, tensors) or (submodel, tensors, weight).
 struct update_parts {
+  py::object owner;  // a row that is a list may lose it while tensors are asked for
   const subfed::submodel& sub;
   py::object tensors;
   double weight = 1;
@@ -124,7 +125,7 @@ struct update_parts {
                            " parts, expected (submodel, tensors) or (submodel, tensors, weight)");
     }
     const py::object sub = parts[0];
-    return {sub.cast<const subfed::submodel&>(), parts[1],
+    return {sub, sub.cast<const subfed::submodel&>(), parts[1],
             parts.size() == 3 ? parts[2].cast<double>() : 1.0};
   }
 };

@@ -81,6 +81,21 @@ inline std::uint64_t to_u64(const char* what, const py::handle& object) {
   return value;
 }
 
+/// Any integer, with __index__.
+///
+/// Throws  error for one that does not fit 64 bits; TypeError for what is no integer.
+inline std::int64_t to_i64(const std::string& what, const py::handle& object,
+                           const char* expected = "an integer of 64 bits") {
+  const auto number = py::reinterpret_steal<py::object>(PyNumber_Index(object.ptr()));
+  if (!number) throw py::error_already_set();
+  const std::int64_t value = PyLong_AsLongLong(number.ptr());
+  if (value == -1 && PyErr_Occurred() != nullptr) {
+    PyErr_Clear();
+    subfed::detail::fail("subfed: " + what + " is " + text_of(number) + ", expected " + expected);
+  }
+  return value;
+}
+
 /// A group by its id or its name.
 inline subfed::group_id to_group(const subfed::model& net, const py::handle& which) {
   if (py::isinstance<py::str>(which)) return net.find_group(which.cast<std::string>());
@@ -105,7 +120,7 @@ inline subfed::dimension to_dimension(const subfed::model& net, const py::handle
   if (py::isinstance<py::str>(what) || py::isinstance<subfed::group_id>(what)) {
     return subfed::dimension(to_group(net, what));
   }
-  if (PyIndex_Check(what.ptr()) != 0) return subfed::dimension(what.cast<std::int64_t>());
+  if (PyIndex_Check(what.ptr()) != 0) return subfed::dimension(to_i64("a dimension", what));
   throw py::type_error("subfed: a dimension is given as '" + type_name(what) +
                        "', expected a number, a GroupId, a Dimension or the name of a group");
 }

@@ -27,8 +27,22 @@ py::array_t<double> new_array(std::span<const std::int64_t> extents) {
   return py::array_t<double>(std::vector<py::ssize_t>(extents.begin(), extents.end()));
 }
 
+/// A level of what is nested: Python's own limit on them, since a list may contain itself.
+class one_level {
+ public:
+  one_level() {
+    if (Py_EnterRecursiveCall(" in the outputs of the forward function") != 0) {
+      throw py::error_already_set();
+    }
+  }
+  one_level(const one_level&) = delete;
+  one_level& operator=(const one_level&) = delete;
+  ~one_level() { Py_LeaveRecursiveCall(); }
+};
+
 /// All numbers of what a network gave: a tensor, a number, or lists, tuples and dicts of them.
 void append_numbers(py::object from, std::vector<double>& out) {
+  const one_level level;
   if (PyDict_Check(from.ptr()) != 0) {
     for (const auto& item : py::reinterpret_borrow<py::dict>(from)) {
       append_numbers(py::reinterpret_borrow<py::object>(item.second), out);
@@ -40,9 +54,19 @@ void append_numbers(py::object from, std::vector<double>& out) {
       append_numbers(py::reinterpret_borrow<py::object>(each), out);
     return;
   }
-  if (is_torch(from)) from = from.attr("detach")().attr("cpu")().attr("double")().attr("numpy")();
-  const auto numbers = py::array_t<double, py::array::c_style | py::array::forcecast>::ensure(from);
-  if (!numbers) {
+  if (is_torch(from)) {
+    from = from.attr("detach")().attr("cpu")();
+    const bool is_complex = from.attr("is_complex")().cast<bool>();
+    from = from.attr(is_complex ? "resolve_conj" : "double")().attr("numpy")();
+  }
+  if (py::module_::import("numpy").attr("iscomplexobj")(from).cast<bool>()) {
+    for (const char* part : {"real", "imag"}) append_numbers(from.attr(part), out);
+    return;
+  }
+  using array = py::array_t<double, py::array::c_style | py::array::forcecast>;
+  const bool is_number = !from.is_none() && PyUnicode_Check(from.ptr()) == 0;
+  const auto numbers = is_number ? array::ensure(from) : array();
+  if (!is_number || !numbers) {
     throw py::type_error("subfed: the forward function gave '" + type_name(from) +
                          "', expected numbers: an array, a tensor, or lists of them");
   }
@@ -143,6 +167,7 @@ proof_options to_options(const model& net, const py::object& seed, double tolera
   return out;
 }
 
+/// Pre: nobody else has the model, which Python may extend while the network runs.
 description_proof prove(const model& net, const py::object& forward, const py::object& values,
                         const proof_options& options) {
   network run(forward);
@@ -375,7 +400,7 @@ void bind_proof(py::module_& m) {
   };
   define(
       "prove_description", prove_text.c_str(),
-      [](const model& net, const py::object& forward, const py::object& values,
+      [](const model net, const py::object& forward, const py::object& values,
          const py::object& seed, double tolerance, int orders, int draws,
          const py::object& in_order, const py::object& without_effect, std::int64_t advice_runs) {
         return prove(
@@ -384,7 +409,7 @@ void bind_proof(py::module_& m) {
       });
   define(
       "check_description", check_text.c_str(),
-      [](const model& net, const py::object& forward, const py::object& values,
+      [](const model net, const py::object& forward, const py::object& values,
          const py::object& seed, double tolerance, int orders, int draws,
          const py::object& in_order, const py::object& without_effect, std::int64_t advice_runs) {
         description_proof proof = prove(
@@ -395,7 +420,7 @@ void bind_proof(py::module_& m) {
       });
   m.def(
       "find_coarse_ties",
-      [](const model& net, const py::object& forward, const py::object& seed, double tolerance) {
+      [](const model net, const py::object& forward, const py::object& seed, double tolerance) {
         network run(forward);
         proof_options options;
         options.seed = to_u64("seed", seed);
@@ -426,7 +451,7 @@ void bind_proof(py::module_& m) {
       "client's tensors too.");
   m.def(
       "cut_differences",
-      [](const model& net, const py::object& forward, const py::object& seed) {
+      [](const model net, const py::object& forward, const py::object& seed) {
         network run(forward);
         const std::uint64_t number = to_u64("seed", seed);
         std::vector<subfed::group_difference> found;
@@ -469,7 +494,7 @@ void bind_proof(py::module_& m) {
       "that is described rightly computes the same with its tensors.");
   m.def(
       "random_values",
-      [](const model& net, const py::object& seed) {
+      [](const model net, const py::object& seed) {
         const std::uint64_t number = to_u64("seed", seed);
         const auto values = [&] {
           const py::gil_scoped_release unlocked;

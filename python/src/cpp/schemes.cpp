@@ -66,7 +66,7 @@ struct top_k {
   index_set operator()(const draw_request& where) const { return scheme(where); }
 };
 
-subfed::node_scores node_norms(const subfed::model& net, const py::object& globals,
+subfed::node_scores node_norms(const subfed::model net, const py::object& globals,
                                const std::string& order) {
   using subfed::norm_order;
   const auto p = one_of<norm_order>(
@@ -142,7 +142,8 @@ auto with_scheme(const py::object& scheme, F&& f) {
   return f(python_scheme{scheme});
 }
 
-subfed::submodel draw(const subfed::model& net, const py::object& scheme, const py::object& seed,
+/// By value: a scheme in Python, or another thread meanwhile, may describe more of the caller's model.
+subfed::submodel draw(const subfed::model net, const py::object& scheme, const py::object& seed,
                       const py::object& round, const py::object& client, const py::object& capacity,
                       const py::dict& exceptions) {
   const subfed::draw_key key{to_u64("seed", seed), to_u64("round", round), to_u64("client", client),

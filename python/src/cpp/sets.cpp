@@ -48,6 +48,18 @@ subfed::index_set set_from(const py::tuple& state) {
   return subfed::index_set::from_runs(state[0].cast<std::int64_t>(), runs);
 }
 
+py::tuple capacity_state(const subfed::capacity& share) {
+  const subfed::capacity::parts p = share.to_parts();
+  return py::make_tuple(p.value, p.relative_error, p.numerator, p.denominator);
+}
+subfed::capacity capacity_from(const py::handle& state) {
+  if (PyFloat_Check(state.ptr()) != 0) return PyFloat_AS_DOUBLE(state.ptr());  // of older pickles
+  const auto parts = state.cast<py::tuple>();
+  return subfed::capacity::from_parts({parts[0].cast<double>(), parts[1].cast<double>(),
+                                       parts[2].cast<std::int64_t>(),
+                                       parts[3].cast<std::int64_t>()});
+}
+
 subfed::rounding to_rounding(std::string_view word) {
   return one_of<subfed::rounding>("the rounding", word, rounding_words);
 }
@@ -56,7 +68,7 @@ std::string rounding_word(subfed::rounding mode) { return word_of(mode, rounding
 subfed::capacity to_capacity(const py::handle& object) {
   if (py::isinstance<subfed::capacity>(object)) return object.cast<subfed::capacity>();
   if (PyFloat_Check(object.ptr()) != 0) return PyFloat_AS_DOUBLE(object.ptr());
-  if (PyLong_Check(object.ptr()) != 0) return object.cast<double>();
+  if (PyLong_Check(object.ptr()) != 0) return to_i64("a capacity", object, "one in (0, 1]");
   const char* const type = Py_TYPE(object.ptr())->tp_name;
   if (std::strcmp(type, "numpy.float32") == 0) return object.cast<float>();
   if (PyNumber_Check(object.ptr()) == 0 || PyUnicode_Check(object.ptr()) != 0) {
@@ -64,8 +76,10 @@ subfed::capacity to_capacity(const py::handle& object) {
                          "', expected a number, a fraction or a Capacity");
   }
   if (py::hasattr(object, "numerator") && py::hasattr(object, "denominator")) {
-    return subfed::capacity::ratio(object.attr("numerator").cast<std::int64_t>(),
-                                   object.attr("denominator").cast<std::int64_t>());
+    constexpr const char* most = "at most 2147483647";
+    return subfed::capacity::ratio(
+        to_i64("the numerator of a capacity", object.attr("numerator"), most),
+        to_i64("the denominator of a capacity", object.attr("denominator"), most));
   }
   return py::float_(py::reinterpret_borrow<py::object>(object)).cast<double>();
 }
@@ -74,9 +88,7 @@ subfed::index_set to_index_set(std::int64_t extent, const py::handle& nodes) {
   if (py::isinstance<subfed::index_set>(nodes)) return nodes.cast<subfed::index_set>();
   std::vector<std::int64_t> list;
   for (const py::handle& node : py::reinterpret_borrow<py::object>(nodes)) {
-    const auto number = py::reinterpret_steal<py::object>(PyNumber_Index(node.ptr()));
-    if (!number) throw py::error_already_set();
-    list.push_back(number.cast<std::int64_t>());
+    list.push_back(to_i64("the node at position " + std::to_string(list.size()), node));
   }
   return subfed::index_set(extent, list);
 }
@@ -106,16 +118,21 @@ void bind_sets(py::module_& m) {
           },
           "other"_a)
       .def("__hash__", [](const capacity& c) { return py::hash(py::float_(c.value())); })
-      .def("__repr__", [](const capacity& c) {
-        return "Capacity(" + std::string(py::repr(py::float_(c.value()))) + ")";
-      });
+      .def("__repr__",
+           [](const capacity& c) {
+             return "Capacity(" + std::string(py::repr(py::float_(c.value()))) + ")";
+           })
+      .def(
+          py::pickle(&capacity_state, [](const py::tuple& state) { return capacity_from(state); }));
 
   py::class_<index_set>(
       m, "IndexSet",
       "Distinct nodes of a group in an order: position p of the sub-model is node "
       "s[p] of the server's.")
       .def(py::init([](std::int64_t extent, const py::object& nodes) {
-             return to_index_set(extent, nodes);
+             if (!py::isinstance<index_set>(nodes)) return to_index_set(extent, nodes);
+             const auto& other = nodes.cast<const index_set&>();  // perhaps of another extent
+             return index_set::from_runs(extent, other.runs());
            }),
            "extent"_a, "nodes"_a = py::tuple())
       .def_static("full", &index_set::full, "extent"_a, "All nodes.")

@@ -40,9 +40,9 @@ py::tuple submodel_state(const subfed::submodel& sub) {
     restricted[py::int_(g)] = set_state(subfed::index_set::from_runs(sets[g].extent(), runs));
   }
   const subfed::submodel plain(sub.parent(), std::move(sets), key);
-  return py::make_tuple(sub.parent(), bytes_of(plain),
-                        py::make_tuple(key.seed, key.round, key.client, key.capacity.value()),
-                        restricted);
+  return py::make_tuple(
+      sub.parent(), bytes_of(plain),
+      py::make_tuple(key.seed, key.round, key.client, capacity_state(key.capacity)), restricted);
 }
 subfed::submodel submodel_from(const py::tuple& state) {
   const py::tuple key = state[2];
@@ -50,7 +50,7 @@ subfed::submodel submodel_from(const py::tuple& state) {
   subfed::submodel out =
       subfed::read_sets(state[0].cast<const subfed::model&>(), seen(sets),
                         {key[0].cast<std::uint64_t>(), key[1].cast<std::uint64_t>(),
-                         key[2].cast<std::uint64_t>(), subfed::capacity(key[3].cast<double>())});
+                         key[2].cast<std::uint64_t>(), capacity_from(key[3])});
   for (const auto& [group, nodes] : py::dict(state[3])) {
     out = out.restricted(subfed::group_id(group.cast<std::size_t>()),
                          set_from(nodes.cast<py::tuple>()));

@@ -211,7 +211,8 @@ class constant_evaluator {
     out.is_integer = to >= 2 && to <= 9;
     out.extents = w_.in(n_, 0).extents;
     for (const double e : w_.in(n_, 0).elements) {
-      out.elements.push_back(out.is_integer ? std::trunc(e) : e);
+      const bool is_truth = to == 9;
+      out.elements.push_back(is_truth ? (e != 0 ? 1 : 0) : out.is_integer ? std::trunc(e) : e);
     }
     return true;
   }
@@ -220,20 +221,19 @@ class constant_evaluator {
     std::size_t count = 1;
     for (std::size_t i = 0; i < 3; ++i) {
       const traced_value& v = w_.in(n_, i);
-      if (v.rank() > 1) return false;
-      if (v.elements.size() <= 1) continue;
+      if (v.rank() > 1 || v.elements.empty()) return false;
+      if (v.rank() == 1 && count == 1) out.extents = v.extents;
+      if (v.elements.size() == 1) continue;
       if (count != 1 && v.elements.size() != count) return false;
       count = v.elements.size();
-      out.extents = v.extents;
     }
     const auto at = [&](std::size_t input, std::size_t i) {
       const auto& elements = w_.in(n_, input).elements;
-      return elements.empty() ? 0 : elements[elements.size() == 1 ? 0 : i];
+      return elements[elements.size() == 1 ? 0 : i];
     };
     for (std::size_t i = 0; i < count; ++i) {
       out.elements.push_back(at(0, i) != 0 ? at(1, i) : at(2, i));
     }
-    if (out.extents.empty() && w_.in(n_, 1).rank() == 1) out.extents = {1};
     out.is_integer = w_.in(n_, 1).is_integer;
     return true;
   }
@@ -250,6 +250,8 @@ class constant_evaluator {
   bool reduce(traced_value& out) {
     const traced_value& data = w_.in(n_, 0);
     if (!is_row(data) || data.elements.empty()) return false;
+    const auto axes = w_.integers(n_, "axes", 1);
+    if ((!axes || axes->empty()) && n_.integer("noop_with_empty_axes", 0) != 0) return false;
     double all = data.elements[0];
     for (std::size_t i = 1; i < data.elements.size(); ++i) {
       const double e = data.elements[i];
@@ -292,6 +294,9 @@ class constant_evaluator {
     if (op == "Div") f = [](double x, double y) { return x / y; };
     if (op == "Pow") f = [](double x, double y) { return std::pow(x, y); };
     if (op == "Mod") f = [](double x, double y) { return x - std::floor(x / y) * y; };
+    if (op == "Mod" && n_.integer("fmod", 0) != 0) {
+      f = [](double x, double y) { return std::fmod(x, y); };
+    }
     if (op == "Min") f = [](double x, double y) { return (std::min)(x, y); };
     if (op == "Max") f = [](double x, double y) { return (std::max)(x, y); };
     if (op == "Equal") f = [](double x, double y) { return x == y ? 1.0 : 0.0; };

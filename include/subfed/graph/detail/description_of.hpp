@@ -5,6 +5,7 @@
 #include <subfed/detail/dimension_parts.hpp>
 #include <subfed/dimension.hpp>
 #include <subfed/graph/detail/axes.hpp>
+#include <subfed/graph/detail/equal_parts.hpp>
 #include <subfed/graph/detail/walk.hpp>
 #include <subfed/model.hpp>
 
@@ -66,6 +67,7 @@ class description_maker {
 
   derived_description make() {
     choose();
+    cut_parts_alike(w_);
     derived_description out;
     group_of_.assign(w_.space.size(), dimension::no_group);
     whole_of_.assign(w_.space.size(), axis_space::none);

@@ -340,6 +340,13 @@ inline void recurrent_rule(graph_walk& w, const graph_node& n) {
     s.unify(bias.axes[0], directions);
     s.unify(bias.axes[1], s.product(s.fresh_whole(2 * gates, gate), hidden));
   }
+  if (w.has(n, 4)) {
+    const traced_value& lengths = w.in(n, 4);
+    if (lengths.rank() != 1 || lengths.extents[0] != x.extents[1]) {
+      return w.opaque(n, "its lengths do not fit");
+    }
+    s.unify(lengths.axes[0], x.axes[1]);
+  }
   for (std::size_t i = 5; i < (std::min)(n.inputs.size(), std::size_t{7}); ++i) {
     if (!w.has(n, i)) continue;
     const traced_value& first = w.in(n, i);

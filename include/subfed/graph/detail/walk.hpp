@@ -44,13 +44,13 @@ struct sliced_range {
     if (extent == 0 || step == 0) return std::nullopt;
     const std::int64_t least = step > 0 ? 0 : -1;
     const std::int64_t most = step > 0 ? extent : extent - 1;
-    const auto bound = [&](std::int64_t at) {
-      // Far below 0, a bound of a negative step is "through the first".
-      if (at < 0) at = at < -extent ? least : at + extent;
+    const auto bound = [&](std::int64_t at, std::int64_t lowest) {
+      if (at < 0) at = at < -extent ? lowest : at + extent;
       return (std::min)(at, most);
     };
-    begin = bound(begin);
-    end = bound(end);
+    begin = bound(begin, 0);
+    // Far below 0, the end of a negative step is "through the first".
+    end = bound(end, least);
     const std::int64_t distance = step > 0 ? end - begin : begin - end;
     const std::int64_t stride = step > 0 ? step : step < -extent ? extent : -step;
     return sliced_range{begin, distance <= 0 ? 0 : (distance - 1) / stride + 1};
