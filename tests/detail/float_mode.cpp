@@ -7,7 +7,12 @@
 #include <subfed/average/selective.hpp>
 #include <subfed/layers/linear.hpp>
 #include <subfed/model_slice.hpp>
+#include <subfed/systems/distillation.hpp>
+#include <subfed/systems/ensemble.hpp>
 #include <subfed/systems/feddrop_optimizer.hpp>
+#include <subfed/systems/masked_cross_entropy.hpp>
+#include <subfed/systems/proximal.hpp>
+#include <subfed/systems/scaffold.hpp>
 #include <subfed/systems/server_optimizer.hpp>
 #include <subfed/systems/trajectory_similarity.hpp>
 #include <support/checks.hpp>
@@ -23,6 +28,7 @@
 #if defined(__SSE2__)
 
 using subfed::half;
+using subfed::index_set;
 using subfed::submodel;
 using subfed::tensor_view;
 using subfed::tensor_views;
@@ -228,6 +234,45 @@ TEST_CASE("FedDrop's similarities and probabilities are the same in any mode") {
   };
   const auto expected = optimised(0);
   for (const unsigned bits : {zeros, upward, zeros | upward}) CHECK(optimised(bits) == expected);
+}
+
+TEST_CASE("what clients compute is the same in any mode: SCAFFOLD, FedProx, losses, ensembles") {
+  subfed::model net;
+  net.tensor("x", {1, 3});
+  const float small = std::bit_cast<float>(denormal);
+  const std::vector<float> a{small, 0.1f, 3.0f}, b{2 * small, 0.7f, -1.0f}, c{small, 0.3f, 0.2f};
+  const auto view = [](const auto& values) {
+    return tensor_view<const float>(values.data(), {1, 3});
+  };
+  const std::vector<std::int64_t> labels{1};
+  const auto computed = [&](unsigned bits) {
+    std::vector<std::uint64_t> out;
+    std::vector<float> to(3);
+    const tensor_view<float> written(to.data(), {1, 3});
+    const auto keep = [&](const std::vector<double>& numbers) {
+      for (const float x : to) out.push_back(std::bit_cast<std::uint32_t>(x));
+      for (const double x : numbers) out.push_back(std::bit_cast<std::uint64_t>(x));
+    };
+    const other_mode mode(bits);
+    to = c;
+    subfed::correct_gradients<float>(net, {view(a)}, {view(b)}, {written});
+    keep({});
+    subfed::control_change<float>(net, {view(a)}, {view(b)}, {view(c)}, {.steps = 3, .lr = 0.7},
+                                  {written});
+    keep({});
+    to = c;
+    subfed::add_proximal<float>(net, 0.3, {view(a)}, {view(b)}, {written});
+    keep({subfed::proximal_term<float>(net, 0.3, {view(a)}, {view(b)})});
+    subfed::average_outputs<float>({view(a), view(b), view(c)}, written);
+    keep({});
+    keep({subfed::masked_cross_entropy<float>(view(a), labels, index_set(3, {0, 1}),
+                                              subfed::absent_logits::zero, written)});
+    keep({subfed::distillation_loss<float>(view(a), view(b), labels,
+                                           {.alpha = 0.3, .temperature = 1.7}, written)});
+    return out;
+  };
+  const auto expected = computed(0);
+  for (const unsigned bits : {zeros, upward, zeros | upward}) CHECK(computed(bits) == expected);
 }
 
 #endif

@@ -154,9 +154,10 @@ class description_checker {
 }  // namespace detail
 
 /// Whether what a description cuts can be cut: each of its groups is of nodes that the graph has as such,
-/// two groups are not the same nodes, and parts that the network divides equally are cut alike. Finds a tensor that is bound to another group, also one of another
-/// model whose number this one has; copies for blocks; and what is cut although it reaches an output or is
-/// read by an operator that is not known. A description may cut less than the graph allows, and tie more.
+/// two groups are not the same nodes, and parts that the network divides equally are cut alike. Finds a
+/// tensor that is bound to another group, also one of another model whose number this one has; copies for
+/// blocks; and what is cut although it reaches an output or is read by an operator that is not known. A
+/// description may cut less than the graph allows, and tie more.
 ///
 /// Tensors are compared by name. Each sentence of `wrong` names the first tensor at which the group is
 /// wrong, in the graph's order.

@@ -5,6 +5,7 @@
 #include <subfed/average/detail/kernels.hpp>
 #include <subfed/average/options.hpp>
 #include <subfed/detail/arithmetic.hpp>
+#include <subfed/detail/float_mode.hpp>
 #include <subfed/detail/model_checks.hpp>
 #include <subfed/detail/written_tensors.hpp>
 #include <subfed/model.hpp>
@@ -38,6 +39,7 @@ void correct_gradients(const model& net,
                        const tensor_views<std::type_identity_t<const T>>& own_control,
                        const tensor_views<std::type_identity_t<const T>>& server_control,
                        const tensor_views<std::type_identity_t<T>>& gradients) {
+  const detail::float_mode mode;
   detail::check_count("correct_gradients", "gradient", net, gradients.size());
   detail::check_same_parameters("correct_gradients", "own control", net, gradients, own_control);
   detail::check_same_parameters("correct_gradients", "server control", net, gradients,
@@ -93,6 +95,7 @@ void control_change(const model& net, const tensor_views<std::type_identity_t<co
                  " steps with the learning rate " + detail::text(local.lr) +
                  ", expected at least 1 and a positive number");
   }
+  const detail::float_mode mode;
   detail::check_count("control_change", "delta", net, delta.size());
   detail::check_same_parameters("control_change", "start", net, delta, start);
   detail::check_same_parameters("control_change", "trained", net, delta, trained);
