@@ -33,8 +33,11 @@ struct internals {
   }
   /// f(model, options, state of each tensor, holders, whether weights are dense, rounds and clients
   /// seen, weight of the cohort, report) of a streaming average.
+  ///
+  /// Throws  error where an addition was cut short.
   template <class Average, class F>
   static decltype(auto) open(Average& mean, F&& f) {
+    mean.check_whole();
     return f(mean.model_, mean.options_, mean.state_, mean.holders_, mean.dense_, mean.seen_,
              mean.cohort_weight_, mean.report_);
   }

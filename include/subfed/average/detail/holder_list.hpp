@@ -61,19 +61,20 @@ class holder_list {
 
   void add(const submodel& sub, double weight) {
     const std::uint64_t hash = nodes_hash(sub);
-    const std::size_t known =
-        index_.find(hash, [&](std::size_t e) { return entries_[e].sub.same_nodes(sub); });
+    const std::size_t known = find(hash, sub);
     if (known != submodel_index::none) {
       entries_[known].weight += weight;
       return;
     }
-    index_.add(hash, entries_.size());
-    std::size_t runs = 0;
-    for (std::size_t g = 0; g < sub.parent().groups().size(); ++g) {
-      runs += sub[group_id(g)].runs().size() + sub.runs(group_id(g)).size();
-    }
-    bytes_ += static_cast<std::int64_t>(runs * sizeof(run));
-    entries_.push_back({sub.unplanned(), weight});
+    entry made{sub.unplanned(), weight};
+    if (entries_.size() == entries_.capacity()) entries_.reserve(2 * entries_.size() + 1);
+    index_.add(hash, entries_.size());  // last of what fails where memory runs out
+    entries_.push_back(std::move(made));
+    bytes_ += bytes_of(sub);
+  }
+  /// By how much add() would increase bytes().
+  std::int64_t more_bytes(const submodel& sub) const {
+    return find(nodes_hash(sub), sub) != submodel_index::none ? 0 : bytes_of(sub);
   }
 
   const std::vector<entry>& entries() const noexcept { return entries_; }
@@ -81,6 +82,17 @@ class holder_list {
   std::int64_t bytes() const noexcept { return bytes_; }
 
  private:
+  std::size_t find(std::uint64_t hash, const submodel& sub) const {
+    return index_.find(hash, [&](std::size_t e) { return entries_[e].sub.same_nodes(sub); });
+  }
+  static std::int64_t bytes_of(const submodel& sub) {
+    std::size_t runs = 0;
+    for (std::size_t g = 0; g < sub.parent().groups().size(); ++g) {
+      runs += sub[group_id(g)].runs().size() + sub.runs(group_id(g)).size();
+    }
+    return static_cast<std::int64_t>(runs * sizeof(run));
+  }
+
   std::vector<entry> entries_;
   submodel_index index_;
   std::int64_t bytes_ = 0;
