@@ -28,42 +28,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
-#include <cstring>
 #include <limits>
-#include <new>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
-
-namespace {
-/// Not inline: GCC would see memory of `new` go to free.
-[[gnu::noinline]] void give_back(void* memory) noexcept { std::free(memory); }
-}  // namespace
-
-/// What is not written is not zero either.
-void* operator new(std::size_t bytes) {
-  support::memory.take(bytes);
-  void* const got = std::malloc(bytes == 0 ? 1 : bytes);
-  if (got == nullptr) throw std::bad_alloc();
-  if (support::memory.left >= 0) std::memset(got, 0xA5, bytes);
-  return got;
-}
-void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
-  try {
-    return operator new(bytes);
-  } catch (const std::bad_alloc&) {
-    return nullptr;
-  }
-}
-void* operator new[](std::size_t bytes) { return operator new(bytes); }
-void operator delete(void* p) noexcept { give_back(p); }
-void operator delete(void* p, const std::nothrow_t&) noexcept { give_back(p); }
-void operator delete[](void* p) noexcept { give_back(p); }
-void operator delete[](void* p, std::size_t) noexcept { give_back(p); }
-void operator delete(void* p, std::size_t) noexcept { give_back(p); }
 
 using subfed::average_options;
 using subfed::group_id;

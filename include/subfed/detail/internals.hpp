@@ -41,6 +41,19 @@ struct internals {
     return f(mean.model_, mean.options_, mean.state_, mean.holders_, mean.dense_, mean.seen_,
              mean.cohort_weight_, mean.report_);
   }
+  /// Of a streaming average, also where an addition was cut short.
+  template <class Average>
+  static const auto& model_of(const Average& mean) noexcept {
+    return mean.model_;
+  }
+  template <class Average>
+  static const auto& options_of(const Average& mean) noexcept {
+    return mean.options_;
+  }
+  template <class Average>
+  static bool is_torn(const Average& mean) noexcept {
+    return mean.torn_;
+  }
   /// Of a round of secure aggregation: what follows from its participants.
   template <class Round>
   static const auto& plan(const Round& round) noexcept {
