@@ -24,6 +24,7 @@
 #include <support/checks.hpp>
 #include <support/cohorts.hpp>
 #include <support/failing_memory.hpp>
+#include <support/failing_new.hpp>
 #include <support/secure_rounds.hpp>
 
 #include <cstddef>

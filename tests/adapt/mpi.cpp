@@ -10,6 +10,7 @@
 #include <support/average_properties.hpp>
 #include <support/executors.hpp>
 #include <support/failing_memory.hpp>
+#include <support/failing_new.hpp>
 
 #include <algorithm>
 #include <bit>

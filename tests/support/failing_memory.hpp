@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: MIT
-/// Memory that runs out at a chosen allocation. For one source file of a program: it replaces the
-/// program's operators new and delete.
+/// Memory that runs out at a chosen allocation, in programs of which one source file includes
+/// failing_new.hpp.
 #pragma once
 
 #include <doctest/doctest.h>
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
-#include <cstring>
 #include <new>
 #include <string>
 
@@ -27,9 +25,6 @@ struct failing_memory {
   }
 };
 inline thread_local failing_memory memory;
-
-/// Not inline: GCC would see memory of `new` go to free.
-[[gnu::noinline]] inline void give_back(void* p) noexcept { std::free(p); }
 
 /// Whether f ends where memory runs out so.
 template <class F>
@@ -67,25 +62,3 @@ std::int64_t check_unchanged(const std::string& what, Make&& make, Act&& act, Lo
 }
 
 }  // namespace support
-
-// What is not written is not zero either.
-void* operator new(std::size_t bytes) {
-  support::memory.take(bytes);
-  void* const got = std::malloc(bytes == 0 ? 1 : bytes);
-  if (got == nullptr) throw std::bad_alloc();
-  if (support::memory.left >= 0) std::memset(got, 0xA5, bytes);
-  return got;
-}
-void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
-  try {
-    return operator new(bytes);
-  } catch (const std::bad_alloc&) {
-    return nullptr;
-  }
-}
-void* operator new[](std::size_t bytes) { return operator new(bytes); }
-void operator delete(void* p) noexcept { support::give_back(p); }
-void operator delete(void* p, const std::nothrow_t&) noexcept { support::give_back(p); }
-void operator delete[](void* p) noexcept { support::give_back(p); }
-void operator delete[](void* p, std::size_t) noexcept { support::give_back(p); }
-void operator delete(void* p, std::size_t) noexcept { support::give_back(p); }
