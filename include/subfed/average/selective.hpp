@@ -311,11 +311,17 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
   /// Takes the memory for the sums of updates, so that where it is not to be had nothing has changed.
   template <class U>
   void reserve(const std::vector<detail::admitted_update<U>>& updates) {
+    const std::int64_t limit = bytes_of_weights();
+    std::int64_t most = holders_.bytes();
+    for (const detail::admitted_update<U>& a : updates) {
+      most += detail::holder_list::bytes_of(*a.update->sub);
+    }
     std::int64_t bytes = holders_.bytes();
     for (const detail::admitted_update<U>& a : updates) {
+      if (dense_ || most <= limit) break;  // nothing has to be looked up
       if (is_held(a.outcome)) bytes += holders_.more_bytes(*a.update->sub);
     }
-    const bool dense = dense_ || bytes > bytes_of_weights();
+    const bool dense = dense_ || bytes > limit;
     for (const detail::admitted_update<U>& a : updates) {
       if (!is_held(a.outcome)) continue;
       for (std::size_t t = 0; t < state_.size(); ++t) {

@@ -99,6 +99,15 @@ class holder_list {
     return find(nodes_hash(sub), sub) != submodel_index::none ? 0 : bytes_of(sub);
   }
 
+  /// At most that much.
+  static std::int64_t bytes_of(const submodel& sub) {
+    std::size_t runs = 0;
+    for (std::size_t g = 0; g < sub.parent().groups().size(); ++g) {
+      runs += sub[group_id(g)].runs().size() + sub.runs(group_id(g)).size();
+    }
+    return static_cast<std::int64_t>(runs * sizeof(run));
+  }
+
   const std::vector<entry>& entries() const noexcept { return entries_; }
   /// Memory of the submodels' runs; the rest is the same for all.
   std::int64_t bytes() const noexcept { return bytes_; }
@@ -106,13 +115,6 @@ class holder_list {
  private:
   std::size_t find(std::uint64_t hash, const submodel& sub) const {
     return index_.find(hash, [&](std::size_t e) { return entries_[e].sub.same_nodes(sub); });
-  }
-  static std::int64_t bytes_of(const submodel& sub) {
-    std::size_t runs = 0;
-    for (std::size_t g = 0; g < sub.parent().groups().size(); ++g) {
-      runs += sub[group_id(g)].runs().size() + sub.runs(group_id(g)).size();
-    }
-    return static_cast<std::int64_t>(runs * sizeof(run));
   }
 
   std::vector<entry> entries_;
