@@ -29,8 +29,8 @@ inline thread_local failing_memory memory;
 /// Whether f ends where memory runs out so.
 template <class F>
 bool ends_with(const failing_memory& given, F&& f) {
-  struct guard {
-    ~guard() { memory = {}; }
+  struct end_of_failures {
+    ~end_of_failures() { memory = {}; }
   } const plenty;
   memory = given;
   try {
