@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <new>
 #include <vector>
 
 namespace {
@@ -33,6 +34,23 @@ void check_each_part_once(const Executor& run_by) {
   }
 }
 
+/// As a part throws std::bad_alloc where memory runs out.
+template <class Executor>
+void check_exception_arrives(const Executor& run_by) {
+  for (const std::int64_t n : {1, 2, 257}) {
+    std::atomic<std::int64_t> begun = 0;
+    CHECK_THROWS_AS(run_by.parallel_for(n,
+                                        [&](std::int64_t i) {
+                                          ++begun;
+                                          if (i % 3 == (n - 1) % 3) throw std::bad_alloc();
+                                        }),
+                    std::bad_alloc);
+    CHECK(begun >= 1);
+    CHECK(begun <= n);
+    run_by.parallel_for(n, [](std::int64_t) {});  // and is forgotten
+  }
+}
+
 }  // namespace
 
 TEST_CASE("an executor runs each part once") {
@@ -43,6 +61,14 @@ TEST_CASE("an executor runs each part once") {
   check_each_part_once(subfed::openmp{3});
 #else
   MESSAGE("Skipped: the OpenMP executor, as this build is without OpenMP.");
+#endif
+}
+
+TEST_CASE("an exception of a part reaches the caller of an executor") {
+  check_exception_arrives(subfed::serial{});
+#if defined(_OPENMP)
+  check_exception_arrives(subfed::openmp{});
+  check_exception_arrives(subfed::openmp{3});
 #endif
 }
 

@@ -5,7 +5,9 @@
 
 #include <subfed/config.hpp>
 
+#include <atomic>
 #include <cstdint>
+#include <exception>
 
 namespace subfed::inline v0 {
 
@@ -34,13 +36,34 @@ struct serial {
 };
 
 #if defined(_OPENMP)
-/// Uses OpenMP's threads; available when the file is compiled with -fopenmp.
+/// Uses OpenMP's threads; available when the file is compiled with -fopenmp. Where a part throws an
+/// exception (std::bad_alloc), the parts that have not begun are left out, and the caller gets it.
 struct openmp {
   /// Threads to use; 0: as many as OpenMP chooses.
   int threads = 0;
 
   template <class F>
   void parallel_for(std::int64_t n, F&& f) const {
+#if SUBFED_EXCEPTIONS
+    std::exception_ptr thrown;  // it must not leave a thread's part of the loop
+    std::atomic<bool> stopped = false;
+    run(n, [&](std::int64_t i) {
+      if (stopped.load(std::memory_order_relaxed)) return;
+      try {
+        f(i);
+      } catch (...) {
+        if (!stopped.exchange(true)) thrown = std::current_exception();
+      }
+    });
+    if (thrown) std::rethrow_exception(thrown);
+#else
+    run(n, f);
+#endif
+  }
+
+ private:
+  template <class F>
+  void run(std::int64_t n, F&& f) const {
     if (threads > 0) {
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
       for (std::int64_t i = 0; i < n; ++i) f(i);

@@ -212,7 +212,13 @@ class model {
 
   /// The description to write to: copied first when another model or a submodel shares it.
   description& own() {
-    if (data_.use_count() != 1) data_ = std::make_shared<description>(*data_);
+    if (data_.use_count() != 1) {
+      data_ = std::make_shared<description>(*data_);
+    } else {
+      // A thread that had a copy may have let go of it just now. use_count() does not wait for what it read;
+      // one more owner that goes does.
+      std::shared_ptr<description>(data_).reset();
+    }
     return *data_;
   }
 

@@ -9,6 +9,8 @@
 #include <subfed/messages/partial_average.hpp>
 #include <support/average_properties.hpp>
 #include <support/executors.hpp>
+#include <support/failing_memory.hpp>
+#include <support/failing_new.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -452,6 +454,8 @@ TEST_CASE("ranks that mean different things are refused by name on all ranks ali
       "subfed: mpi: rank " + std::to_string(last()) + " calls reduce, rank 0 calls all_reduce");
   check_refused_alike(message_of([&] { mpi::reduce(mean, odd ? 1 : 0, ranks()); }),
                       other + "the root 1, rank 0 has 0");
+  check_refused_alike(message_of([&] { mpi::reduce(mean, odd ? -1 : 0, ranks()); }),
+                      other + "the root -1, rank 0 has 0");
   selective_average<void> mixed(s.net, options);
   check_refused_alike(odd ? refused(mixed) : refused(mean),
                       other + "an average of mixed types, rank 0 one of one type");
@@ -459,6 +463,28 @@ TEST_CASE("ranks that mean different things are refused by name on all ranks ali
   check_refused_alike(message_of([&] { mpi::sum(counts, ranks()); }),
                       other + "another number of values than rank 0");
   CHECK(counts[0] == 5);
+}
+
+TEST_CASE("an average of which memory ran out on one rank is refused on all of them") {
+  const support::refusal_setting s;
+  const auto u = s.update({0}, static_cast<std::uint64_t>(ranks().rank()));
+  const average_options options{.sums = fixed_point{.bound = 100, .clients = 64}};
+  selective_average<float> mean(s.net, options);
+  const auto add = [&] { mean.add(u.sub, u.tensors, 1); };
+  const auto is_whole = [&] { return message_of([&] { mean.held(); }) == "nothing was thrown"; };
+  for (std::int64_t left = 0; ranks().rank() == last() && is_whole(); ++left) {
+    REQUIRE(!support::ends_with({left}, add));
+  }
+  const std::string words = "subfed: mpi: rank " + std::to_string(last()) +
+                            " has an average of which memory ran out while updates were added; "
+                            "clear() forgets all";
+  check_refused_alike(message_of([&] { mpi::all_reduce(mean, ranks()); }), words);
+  check_refused_alike(message_of([&] { mpi::reduce(mean, 0, ranks()); }), words);
+  check_refused_alike(message_of([&] { mpi::reduce_scatter(mean, ranks()); }), words);
+  mean.clear();
+  add();
+  mpi::all_reduce(mean, ranks());
+  CHECK(mean.report().clients == ranks().size());
 }
 
 TEST_CASE("weights beyond the total are refused on all ranks alike") {

@@ -2,6 +2,7 @@
 /// Any extents and strides: a view is refused, or its size and reach can be computed. Small ones
 /// are compared with all their offsets written out.
 #include <fuzz/fuzz.hpp>
+#include <subfed/detail/view_overlap.hpp>
 #include <subfed/tensor_view.hpp>
 
 #include <algorithm>

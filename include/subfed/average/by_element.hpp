@@ -11,6 +11,7 @@
 #include <subfed/detail/arithmetic.hpp>
 #include <subfed/detail/float_mode.hpp>
 #include <subfed/detail/internals.hpp>
+#include <subfed/detail/loop_nest.hpp>
 #include <subfed/detail/memory_overlap.hpp>
 #include <subfed/detail/memory_size.hpp>
 #include <subfed/detail/model_checks.hpp>
@@ -68,14 +69,16 @@ class element_weighted_average {
     }
     std::vector<std::vector<T>> values;
     std::vector<std::vector<double>> own;
+    std::vector<detail::loop_nest> walks;
     std::vector<detail::product_range> ranges = ranges_;
     for (std::size_t t = 0; t < tensors.size(); ++t) {
       values.emplace_back();
       own.emplace_back();
+      walks.push_back(detail::held_walk(sub, t));
       if (net_.tensors()[t].is_local()) continue;
       values.back() = packed(tensors[t]);
       own.back() = packed(weights[t]);
-      detail::for_each_held(sub, t, [&](std::int64_t g, std::int64_t l) {
+      detail::for_each_held(walks[t], [&](std::int64_t g, std::int64_t l) {
         const auto at = static_cast<std::size_t>(l);
         include(ranges[t], sub, t, g, own[t][at], scalar_traits<T>::load(values[t][at]));
       });
@@ -84,7 +87,7 @@ class element_weighted_average {
       if (net_.tensors()[t].is_local()) continue;
       move_to(t, ranges[t]);
       const std::int64_t exponent = ranges[t].exponent;
-      detail::for_each_held(sub, t, [&](std::int64_t g, std::int64_t l) {
+      detail::for_each_held(walks[t], [&](std::int64_t g, std::int64_t l) {
         const auto to = static_cast<std::size_t>(g), from = static_cast<std::size_t>(l);
         if (!(own[t][from] > 0)) return;
         const double weight = detail::scaled(own[t][from], exponent);

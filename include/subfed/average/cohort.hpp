@@ -77,9 +77,11 @@ average_report average_updates(const model& net, std::span<const update<U>> upda
         return admits("average", u.sub, find_beyond(u.sub, u.tensors, options), options, outcome);
       },
       [](const model::tensor_info& tensor) { return !tensor.is_local(); });
+  held_elements held_now;  // before the globals are written: memory may run out
+  if (held != nullptr) held_now = held_by_members<U>(net, request.members, options);
   average_model<T, U>(net, globals, request.members, {}, options, request.cohort_weight,
                       request.report, run_by);
-  if (held != nullptr) *held = held_by_members<U>(net, request.members, options);
+  if (held != nullptr) *held = std::move(held_now);
   return std::move(request.report);
 }
 

@@ -54,6 +54,9 @@ namespace subfed::inline v0 {
 /// With options.sums they commute to the bit, and all updates in any order, in any parts that are
 /// merged in any way, give the bits of average_cohort().
 ///
+/// Throws    std::bad_alloc where memory runs out. When there is none for sums and weights, everything is
+///           as it was. Where an update may be in the sums in part, the average refuses everything but
+///           clear().
 /// Numerics  Sums and weights are doubles, in the order of the calls; one rounding to T at the end.
 ///           Sums are multiplied by a power of two where weights or values are very large or small,
 ///           so that finite values have a finite mean. The same calls in the same order give the
@@ -122,6 +125,8 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
   ///         client under options.round. The state is then unchanged.
   void merge(const selective_average& other) {
     const detail::float_mode mode;
+    check_whole();
+    other.check_whole();
     if (!(other.model_ == model_)) {
       detail::fail("subfed: average: the average to merge is of another model");
     }
@@ -155,6 +160,8 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
                        "' are too far apart in the averages to merge to be added",
                    {.tensor = name});
     }
+    reserve(other);
+    torn_ = true;
     for (std::size_t t = 0; t < state_.size(); ++t) {
       detail::tensor_sums& own = state_[t];
       const detail::tensor_sums& more = other.state_[t];
@@ -181,6 +188,7 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
     seen_.insert(other.seen_.begin(), other.seen_.end());
     cohort_weight_ += other.cohort_weight_;
     detail::add_counts(report_, other.report_);
+    torn_ = false;
   }
 
   /// Writes the average into the global tensors. The state is kept: more updates may be added, and
@@ -193,6 +201,7 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
   /// Cost    Reads each sum once, writes each held element once.
   template <executor Executor = serial>
   average_report finish(const tensor_views<T>& globals, Executor&& run_by = {}) const {
+    check_whole();
     detail::check_globals("average", model_, globals);
     detail::placed_tensors places;
     for (std::size_t t = 0; t < globals.size(); ++t) {
@@ -224,6 +233,7 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
   ///
   /// Cost  One bit per element; reads the weights where they are kept for every element.
   held_elements held() const {
+    check_whole();
     held_elements out(model_);
     for (std::size_t t = 0; t < state_.size(); ++t) {
       const detail::tensor_sums& own = state_[t];
@@ -247,6 +257,7 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
     seen_.clear();
     cohort_weight_ = 0;
     report_ = {};
+    torn_ = false;
   }
 
   /// Whether weights are kept for every parameter (8 bytes each) instead of the submodels' runs.
@@ -265,23 +276,92 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
   template <class U>
   std::vector<update_outcome> add_all(std::span<const detail::member<U>> updates) {
     const detail::float_mode mode;
+    check_whole();
     detail::admission<T> checks(model_, options_, state_, seen_, cohort_weight_);
     std::vector<detail::admitted_update<U>> all = checks.admit(updates, report_.refused_clients);
     std::vector<bool> has_weights;  // the sums then come with them
     for (const detail::tensor_sums& own : state_) {
       has_weights.push_back(dense_ || !own.weights.empty());
     }
+    reserve(all);
+    std::vector<update_outcome> outcomes;
+    outcomes.reserve(all.size());
+    torn_ = true;
     if (options_.sums) {
       add_terms<U>(all);
     } else {
       add_sums<U>(all);
     }
-    std::vector<update_outcome> outcomes;
     for (detail::admitted_update<U>& a : all) {
       take(a, has_weights);
       outcomes.push_back(std::move(a.outcome));
     }
+    torn_ = false;
     return outcomes;
+  }
+
+  void check_whole() const {
+    if (!torn_) return;
+    detail::fail(
+        "subfed: average: memory ran out while updates were added, of which the sums may have "
+        "parts; "
+        "clear() forgets all");
+  }
+
+  /// Takes the memory for the sums of updates, so that where it is not to be had nothing has changed.
+  template <class U>
+  void reserve(const std::vector<detail::admitted_update<U>>& updates) {
+    const std::int64_t limit = bytes_of_weights();
+    std::int64_t most = holders_.bytes();
+    for (const detail::admitted_update<U>& a : updates) {
+      most += detail::holder_list::bytes_of(*a.update->sub);
+    }
+    std::int64_t bytes = holders_.bytes();
+    for (const detail::admitted_update<U>& a : updates) {
+      if (dense_ || most <= limit) break;  // nothing has to be looked up
+      if (is_held(a.outcome)) bytes += holders_.more_bytes(*a.update->sub);
+    }
+    const bool dense = dense_ || bytes > limit;
+    for (const detail::admitted_update<U>& a : updates) {
+      if (!is_held(a.outcome)) continue;
+      for (std::size_t t = 0; t < state_.size(); ++t) {
+        const auto& info = model_.tensors()[t];
+        if (info.is_local()) continue;
+        detail::tensor_sums& own = state_[t];
+        const bool is_float =
+            detail::with_type((*a.update->tensors)[t],
+                              []<class E>(const tensor_view<const E>&) { return averageable<E>; });
+        if (is_float && !is_counter(t)) {
+          own.reserve_sums(info.extents, options_.sums.has_value(), dense || a.skipped[t] > 0);
+        } else if (options_.integers != integer_rule::keep) {
+          is_float ? own.counters.elements().reserve(info.extents)
+                   : own.integers.elements().reserve(info.extents);
+        }
+      }
+    }
+    if (!dense) return;
+    for (std::size_t t = 0; t < state_.size(); ++t) {
+      const std::vector<std::int64_t>& extents = model_.tensors()[t].extents;
+      if (state_[t].has_sums()) state_[t].reserve_sums(extents, options_.sums.has_value(), dense);
+    }
+  }
+  static bool is_held(const update_outcome& outcome) { return outcome && outcome.weight > 0; }
+
+  /// The same for the sums of another average.
+  void reserve(const selective_average& other) {
+    std::int64_t bytes = holders_.bytes();
+    for (const auto& e : other.holders_.entries()) bytes += holders_.more_bytes(e.sub);
+    const bool dense = dense_ || other.dense_ || bytes > bytes_of_weights();
+    for (std::size_t t = 0; t < state_.size(); ++t) {
+      const std::vector<std::int64_t>& extents = model_.tensors()[t].extents;
+      detail::tensor_sums& own = state_[t];
+      const detail::tensor_sums& more = other.state_[t];
+      if (own.has_sums() || more.has_sums()) {
+        own.reserve_sums(extents, options_.sums.has_value(), dense || !more.weights.empty());
+      }
+      if (!more.integers.elements().empty()) own.integers.elements().reserve(extents);
+      if (!more.counters.elements().empty()) own.counters.elements().reserve(extents);
+    }
   }
 
   /// Calls f(number of a tensor that has sums, its part in each of the updates that count, and which of them
@@ -294,7 +374,7 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
       std::vector<std::size_t> numbers;
       for (std::size_t i = 0; i < updates.size(); ++i) {
         const update_outcome& outcome = updates[i].outcome;
-        if (!outcome || !(outcome.weight > 0)) continue;
+        if (!is_held(outcome)) continue;
         const detail::member<U>& u = *updates[i].update;
         const tensor_view<const U>& tensor = (*u.tensors)[t];
         const bool has_sums = detail::with_type(
@@ -374,10 +454,12 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
       for (std::size_t t = 0; t < state_.size(); ++t) {
         if (!has_sums[t]) state_[t].forget_sums();
       }
+      torn_ = false;
     }
     for (std::size_t i = 0; i < updates.size(); ++i) {
       detail::admits("average", *updates[i].update->sub, found[i], options_, updates[i].outcome);
     }
+    torn_ = true;
   }
 
   enum class takes { in, back };
@@ -467,6 +549,7 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
   std::vector<detail::tensor_sums> state_;
   detail::holder_list holders_;  // empty while dense_
   bool dense_ = false;
+  bool torn_ = false;  // while updates are added, and for good where memory runs out meanwhile
   std::set<detail::round_and_client> seen_;  // round and client, if options_.round
   double cohort_weight_ = 0;
   average_report report_;

@@ -29,7 +29,10 @@ class coverage_by_class {
     all_.record(sub);
     classes_[client_class].record(sub);
   }
+  /// Throws  as coverage::end_round.
   void end_round() {
+    all_.prepare_end();
+    for (coverage& each : classes_) each.prepare_end();
     all_.end_round();
     for (coverage& each : classes_) each.end_round();
   }
@@ -39,8 +42,12 @@ class coverage_by_class {
   /// Throws  also error for another number of classes.
   void append(const coverage_by_class& later) {
     check_like(later);
-    all_.append(later.all_);
-    for (std::size_t c = 0; c < classes_.size(); ++c) classes_[c].append(later.classes_[c]);
+    coverage all = all_;  // memory may run out in between
+    std::vector<coverage> classes = classes_;
+    all.append(later.all_);
+    for (std::size_t c = 0; c < classes.size(); ++c) classes[c].append(later.classes_[c]);
+    all_ = std::move(all);
+    classes_ = std::move(classes);
   }
   /// As coverage::merge, class by class.
   ///

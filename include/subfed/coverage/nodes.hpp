@@ -18,6 +18,7 @@
 
 namespace subfed::inline v0 {
 
+class coverage_by_class;
 namespace detail {
 struct coverage_access;
 }
@@ -97,7 +98,7 @@ class coverage {
 
   /// Throws  error for too many rounds or pairs of clients.
   void end_round() {
-    check_room(0, 0, 1, 0);
+    prepare_end();
     for (detail::node_tally& group : groups_) group.end_round(rounds_);
     clients_ += open_clients_;
     client_pairs_ += open_pairs(open_clients_);
@@ -116,8 +117,9 @@ class coverage {
                    " clients of a round that has not ended are recorded; end it before appending");
     }
     check_room(later.open_clients_, later.clients_, later.rounds_, later.client_pairs_);
-    const std::vector<detail::node_tally> theirs = later.groups_;  // later may be *this
-    for (std::size_t g = 0; g < groups_.size(); ++g) groups_[g].append(theirs[g], rounds_);
+    std::vector<detail::node_tally> joined = groups_;  // later may be *this, and memory run out
+    for (std::size_t g = 0; g < groups_.size(); ++g) joined[g].append(later.groups_[g], rounds_);
+    groups_ = std::move(joined);
     clients_ += later.clients_;
     client_pairs_ += later.client_pairs_;
     open_clients_ = later.open_clients_;
@@ -238,6 +240,7 @@ class coverage {
 
  private:
   friend struct detail::coverage_access;
+  friend class coverage_by_class;
 
   const detail::node_tally& at(group_id group) const {
     static_cast<void>(model_[group]);  // refuses a foreign group
@@ -247,6 +250,12 @@ class coverage {
   static constexpr std::int64_t most_open = std::int64_t{1} << 31;
 
   static std::int64_t open_pairs(std::int64_t clients) { return clients * (clients - 1) / 2; }
+
+  /// What may fail of end_round(), which does not fail after it.
+  void prepare_end() {
+    check_room(0, 0, 1, 0);
+    for (detail::node_tally& group : groups_) group.prepare_end();
+  }
 
   /// Throws unless there is room for more clients of the current round, and for more ended rounds
   /// with their clients and pairs.

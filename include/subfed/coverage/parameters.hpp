@@ -68,10 +68,11 @@ class parameter_coverage {
           "subfed: parameter_coverage: clients of a round that has not ended are recorded; "
           "end it before appending");
     }
-    const detail::holding_log theirs = later.log_;  // later may be *this
-    for (std::size_t r = 0; r <= theirs.rounds(); ++r) {
-      copy(theirs, r, log_);
-      if (r < theirs.rounds()) log_.end_round();
+    if (&later == this) {
+      const detail::holding_log same = log_;
+      log_.append(same);
+    } else {
+      log_.append(later.log_);
     }
   }
 
@@ -87,8 +88,8 @@ class parameter_coverage {
     }
     detail::holding_log joined(model_.groups().size());
     for (std::size_t r = 0; r <= log_.rounds(); ++r) {
-      copy(log_, r, joined);
-      copy(shard.log_, r, joined);
+      joined.record_round(log_, r);
+      joined.record_round(shard.log_, r);
       if (r < log_.rounds()) joined.end_round();
     }
     log_ = std::move(joined);
@@ -170,9 +171,6 @@ class parameter_coverage {
   void check_like(const parameter_coverage& other) const {
     if (other.model_ == model_) return;
     detail::fail("subfed: parameter_coverage: the coverage to join is of another model");
-  }
-  static void copy(const detail::holding_log& from, std::size_t round, detail::holding_log& to) {
-    for (const auto e : from.entries(round)) to.record(from.sets_of(e));
   }
 
   static void check_times(std::int64_t m) {

@@ -126,7 +126,10 @@ class selective_average {
       places.add(sent[t], model_.tensors()[t].name, subfed::detail::access::reads);
     }
     places.check_apart("average");
+    decltype(seen_) seen;  // all memory is taken before the launch
+    if (options_.round) seen.insert({sub.origin().round, sub.origin().client});
     if (weight > 0) {
+      auto holder = holders_.prepare(sub, weight);
       detail::copy_plan<detail::direction::scatter, E, double> plan(model_);
       plan.add(sub, tensor_views<double>(views_), sent, weight);
       const detail::copy_call call = plan.finish();
@@ -134,11 +137,11 @@ class selective_average {
       auto addition = subfed::detail::internals::make<launch>(call, plan.bytes());
       addition.upload(memory, stream);
       addition.launch(stream);
-      holders_.add(sub, weight);
+      holders_.add(std::move(holder));
     }
     ++report_.clients;
     cohort_weight_ += weight;
-    if (options_.round) seen_.insert({sub.origin().round, sub.origin().client});
+    seen_.merge(seen);
     return outcome;
   }
 

@@ -33,10 +33,26 @@ struct internals {
   }
   /// f(model, options, state of each tensor, holders, whether weights are dense, rounds and clients
   /// seen, weight of the cohort, report) of a streaming average.
+  ///
+  /// Throws  error where an addition was cut short.
   template <class Average, class F>
   static decltype(auto) open(Average& mean, F&& f) {
+    mean.check_whole();
     return f(mean.model_, mean.options_, mean.state_, mean.holders_, mean.dense_, mean.seen_,
              mean.cohort_weight_, mean.report_);
+  }
+  /// Of a streaming average, also where an addition was cut short.
+  template <class Average>
+  static const auto& model_of(const Average& mean) noexcept {
+    return mean.model_;
+  }
+  template <class Average>
+  static const auto& options_of(const Average& mean) noexcept {
+    return mean.options_;
+  }
+  template <class Average>
+  static bool is_torn(const Average& mean) noexcept {
+    return mean.torn_;
   }
   /// Of a round of secure aggregation: what follows from its participants.
   template <class Round>

@@ -18,7 +18,7 @@ namespace subfed::inline v0::detail {
 /// The tensors of one call and what they are to it, as in "gradient".
 class written_tensors {
  public:
-  explicit written_tensors(const char* verb) noexcept : verb_(verb) {}
+  explicit written_tensors(const char* verb) : verb_(verb) {}
 
   /// Throws  error for several indices of one element.
   template <class T>

@@ -37,6 +37,8 @@ namespace subfed::inline v0 {
 ///   sum.remove_pairwise_mask(gone, survivor, key, chacha20); // for each pair of both lists
 ///   sum.open<float>().finish(globals);
 ///
+/// Throws    what a mask generator throws. Where a mask has been taken away in part then, the sum refuses to
+///           go on.
 /// Numerics  The sums of selective_average with the same options over the survivors, to the bit, for
 ///           what is released. Everything else keeps its bits.
 /// Cost      8 bytes a parameter. One generated stream over what a survivor holds for each survivor,
@@ -52,6 +54,7 @@ class masked_sum {
   ///         after close(). The sum is then unchanged.
   /// Cost    Reads the words once, reads and writes the sums.
   void add(std::uint64_t client, std::span<const std::uint64_t> words) {
+    check_whole();
     const std::size_t p = plan().number_of(client);
     if (closed_) {
       refuse(client, " is late: the survivors are fixed");
@@ -145,9 +148,11 @@ class masked_sum {
                    {.client = dropped});
     }
     detail::check_key(key, whose, dropped);
+    decltype(removed_) more;  // made first: once the mask is taken away, nothing may fail
+    more.insert({gone, stays});
     remove(stays, gone, key, gone > stays ? detail::mask_sign::minus : detail::mask_sign::plus,
            generator);
-    removed_.insert({gone, stays});
+    removed_.merge(more);
   }
 
   /// The average of the survivors, to be finished, merged or written like any other.
@@ -184,23 +189,39 @@ class masked_sum {
     detail::fail("subfed: secure: client " + std::to_string(client) + what, {.client = client});
   }
   std::size_t closed_number(std::uint64_t client) const {
+    check_whole();
     if (!closed_) detail::fail("subfed: secure: the survivors are not fixed yet");
     return plan().number_of(client);
+  }
+
+  /// A mask of which a part is taken away cannot be told from one that is there.
+  void check_whole() const {
+    if (!torn_) return;
+    detail::fail(
+        "subfed: secure: the mask generator threw an exception while a mask was being removed, of "
+        "which the "
+        "sum has a part; start again with a new sum");
   }
 
   /// Takes away what participant p added for `other`.
   template <class Generator>
   void remove(std::size_t p, std::size_t other, const mask_key& key, detail::mask_sign sign,
               Generator& generator) {
-    detail::mask_stream mask(generator, key, sign);
+    auto generate = [&](const mask_key& of, std::uint64_t first, std::span<std::uint64_t> out) {
+      generator(of, first, out);
+      torn_ = true;
+    };
+    detail::mask_stream mask(generate, key, sign);
     detail::upload_layout(plan(), p).for_each_shared(
         other, [&](std::uint64_t first, std::int64_t stride, std::size_t, std::int64_t,
                    std::int64_t length) {
           mask.apply(first, stride, sums_.data() + first, stride, length);
         });
+    torn_ = false;
   }
 
   void check_open() const {
+    check_whole();
     if (!closed_) detail::fail("subfed: secure: the survivors are not fixed yet");
     for (std::size_t p = 0; p < stages_.size(); ++p) {
       if (stages_[p] == stage::masked)
@@ -221,6 +242,7 @@ class masked_sum {
   std::vector<stage> stages_;
   std::set<std::pair<std::size_t, std::size_t>> removed_;  // dropped out, survivor
   bool closed_ = false;
+  bool torn_ = false;  // a mask is taken away in part
 };
 
 }  // namespace subfed::inline v0

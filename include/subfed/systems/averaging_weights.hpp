@@ -81,9 +81,12 @@ class update_counts {
   /// Throws  error for a submodel of another model.
   void record(const submodel& sub) {
     detail::check_parents("update_counts", net_, {&sub, 1});
+    std::vector<detail::loop_nest> walks;  // all before the first count: memory may run out
+    for (std::size_t t = 0; t < counts_.size(); ++t) walks.push_back(detail::held_walk(sub, t));
     for (std::size_t t = 0; t < counts_.size(); ++t) {
-      detail::for_each_held(
-          sub, t, [&](std::int64_t g, std::int64_t) { ++counts_[t][static_cast<std::size_t>(g)]; });
+      detail::for_each_held(walks[t], [&](std::int64_t g, std::int64_t) {
+        ++counts_[t][static_cast<std::size_t>(g)];
+      });
     }
   }
 

@@ -76,13 +76,13 @@ class server_optimizer {
   void begin(const tensor_views<const T>& globals) {
     const detail::float_mode mode;  // in which denormal values are read as they are
     detail::check_all_globals("server_optimizer", "global", net_, globals);
+    for (moments& own : state_) own.old.reserve(own.m.size());  // before anything changes
     for (std::size_t t = 0; t < globals.size(); ++t) {
       std::vector<double>& old = state_[t].old;
       old.clear();
       if (!net_.tensors()[t].is_parameter()) continue;
       detail::with_type(globals[t], [&]<class E>(const tensor_view<const E>& tensor) {
         if constexpr (averageable<E>) {
-          old.reserve(state_[t].m.size());
           detail::for_each_offset(tensor, [&](std::int64_t o) {
             old.push_back(scalar_traits<E>::load(tensor.data_handle()[o]));
           });

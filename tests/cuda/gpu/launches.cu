@@ -9,6 +9,7 @@
 #include <subfed/schemes/rolling.hpp>
 #include <subfed/slice.hpp>
 #include <support/cohorts.hpp>
+#include <support/failing_memory.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -264,6 +265,35 @@ TEST_CASE("the streaming average refuses what it cannot do, and nothing is added
   const tensor_views<float> globals{tensor_view<float>(global.data(), {4})};
   CHECK(mean.finish(globals, memory, stream).report(stream).clients == 1);
   CHECK(global.fetched() == std::vector<float>{1, 7, 7, 2});
+}
+
+TEST_CASE("where memory runs out on the host, the streaming average is as it was") {
+  gpu::stream stream;
+  subfed::cuda::workspace memory(room);
+  subfed::model net;
+  const auto nodes = net.group("nodes", 4);
+  net.tensor("x", {nodes});
+  const subfed::submodel first(net, {subfed::index_set(4, {0, 3})}, {.client = 1});
+  const subfed::submodel second(net, {subfed::index_set(4, {2, 3})}, {.client = 2});
+  const gpu::memory<double> sums(4);
+  const gpu::memory<float> local(std::vector<float>{1, 2});
+  const tensor_views<const float> update{tensor_view<const float>(local.data(), {2})};
+  std::int64_t failed = 0;
+  for (bool ends = false; !ends; ++failed) {
+    memory.reset();
+    subfed::cuda::selective_average<float> mean(net, tensor_view<double>(sums.data(), {4}),
+                                                {.round = 0});
+    mean.clear(stream);
+    mean.add(first, update, 3, memory, stream);
+    const auto add = [&] { return mean.add(second, update, 1, memory, stream); };
+    ends = support::ends_with({failed}, add);
+    if (!ends) REQUIRE(add());
+    const gpu::memory<float> global(std::vector<float>{7, 7, 7, 7});
+    const tensor_views<float> globals{tensor_view<float>(global.data(), {4})};
+    REQUIRE(mean.finish(globals, memory, stream).report(stream).clients == 2);
+    REQUIRE(global.fetched() == std::vector<float>{1, 7, 1, 2});
+  }
+  CHECK(failed > 10);
 }
 
 TEST_CASE("1000 clients with the same three nodes: the host's bits, five times") {

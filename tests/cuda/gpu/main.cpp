@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <cuda_runtime_api.h>
+#include <support/failing_new.hpp>
 
 #include <cstdio>
 

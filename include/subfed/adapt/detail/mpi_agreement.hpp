@@ -120,8 +120,8 @@ void agree(const intention& own, const communicator& ranks, Complain&& complain)
       refuse(std::string("calls ") + name_of(found[0]) + ", rank 0 calls " + name_of(expected[0]));
     }
     if (found[1] != expected[1]) {
-      refuse("has the root " + std::to_string(found[1]) + ", rank 0 has " +
-             std::to_string(expected[1]));
+      refuse("has the root " + std::to_string(static_cast<std::int64_t>(found[1])) +
+             ", rank 0 has " + std::to_string(static_cast<std::int64_t>(expected[1])));
     }
     if (found[2] != expected[2]) {
       refuse("has another model, with the fingerprint " + std::to_string(found[2]) +

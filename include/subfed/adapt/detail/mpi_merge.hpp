@@ -28,15 +28,12 @@ using subfed::detail::sums_are;
 using subfed::detail::tensor_sums;
 
 template <class T>
-const model& model_of(const selective_average<T>& mean) {
-  return internals::open(mean, [](const model& net, auto&&...) -> const model& { return net; });
+const model& model_of(const selective_average<T>& mean) noexcept {
+  return internals::model_of(mean);
 }
 template <class T>
-const average_options& options_of(const selective_average<T>& mean) {
-  return internals::open(
-      mean, [](const model&, const average_options& options, auto&&...) -> const average_options& {
-        return options;
-      });
+const average_options& options_of(const selective_average<T>& mean) noexcept {
+  return internals::options_of(mean);
 }
 
 /// Under options.round a client may be in one of the averages alone.
@@ -76,12 +73,15 @@ selective_average<T> merge_all(const selective_average<T>& mean, intention own,
   own.model = fingerprint(net);
   own.options = options;
   own.is_typed = !std::is_void_v<T>;
-  own.complaint = own.root < 0 || own.root >= ranks.size() ? 1 : options.sums ? 0 : 2;
+  const bool has_root = own.root >= 0 && own.root < ranks.size();
+  own.complaint = !has_root ? 1 : !options.sums ? 2 : internals::is_torn(mean) ? 3 : 0;
   agree(own, ranks, [&](std::uint64_t number) {
-    return number == 1 ? root_text(own.root, ranks)
-                       : std::string(
-                             "has sums of doubles, whose bits would depend on the number "
-                             "of ranks; set average_options::sums");
+    if (number == 1) return root_text(own.root, ranks);
+    return std::string(number == 2
+                           ? "has sums of doubles, whose bits would depend on the number of "
+                             "ranks; set average_options::sums"
+                           : "has an average of which memory ran out while updates were added; "
+                             "clear() forgets all");
   });
   const auto parts = gather_all(subfed::detail::write_average(mean, sums_are::elsewhere), ranks);
   selective_average<T> total(net, options);

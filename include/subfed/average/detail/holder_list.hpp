@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <span>
 #include <utility>
@@ -47,6 +48,7 @@ class submodel_index {
     return none;
   }
   void add(std::uint64_t hash, std::size_t number) { known_.insert({hash, number}); }
+  void add(submodel_index&& more) noexcept { known_.merge(more.known_); }
 
  private:
   std::set<std::pair<std::uint64_t, std::size_t>> known_;
@@ -59,21 +61,51 @@ class holder_list {
     double weight;  ///< of all updates with these nodes
   };
 
-  void add(const submodel& sub, double weight) {
+  /// An addition for which all memory has been taken.
+  class addition {
+    friend class holder_list;
+    std::size_t known = submodel_index::none;
+    double weight = 0;
+    std::int64_t bytes = 0;
+    std::optional<entry> made = {};  ///< of nodes that are not known
+    submodel_index index = {};
+  };
+  addition prepare(const submodel& sub, double weight) {
     const std::uint64_t hash = nodes_hash(sub);
-    const std::size_t known =
-        index_.find(hash, [&](std::size_t e) { return entries_[e].sub.same_nodes(sub); });
-    if (known != submodel_index::none) {
-      entries_[known].weight += weight;
+    addition out;
+    out.known = find(hash, sub);
+    out.weight = weight;
+    if (out.known != submodel_index::none) return out;
+    out.bytes = bytes_of(sub);
+    out.made.emplace(entry{sub.unplanned(), weight});
+    out.index.add(hash, entries_.size());
+    if (entries_.size() == entries_.capacity()) entries_.reserve(2 * entries_.size() + 1);
+    return out;
+  }
+  /// Pre  nothing has been added since prepare()
+  void add(addition&& prepared) noexcept {
+    if (prepared.known != submodel_index::none) {
+      entries_[prepared.known].weight += prepared.weight;
       return;
     }
-    index_.add(hash, entries_.size());
+    entries_.push_back(std::move(*prepared.made));
+    index_.add(std::move(prepared.index));
+    bytes_ += prepared.bytes;
+  }
+  void add(const submodel& sub, double weight) { add(prepare(sub, weight)); }
+
+  /// By how much add() would increase bytes().
+  std::int64_t more_bytes(const submodel& sub) const {
+    return find(nodes_hash(sub), sub) != submodel_index::none ? 0 : bytes_of(sub);
+  }
+
+  /// At most that much.
+  static std::int64_t bytes_of(const submodel& sub) {
     std::size_t runs = 0;
     for (std::size_t g = 0; g < sub.parent().groups().size(); ++g) {
       runs += sub[group_id(g)].runs().size() + sub.runs(group_id(g)).size();
     }
-    bytes_ += static_cast<std::int64_t>(runs * sizeof(run));
-    entries_.push_back({sub.unplanned(), weight});
+    return static_cast<std::int64_t>(runs * sizeof(run));
   }
 
   const std::vector<entry>& entries() const noexcept { return entries_; }
@@ -81,6 +113,10 @@ class holder_list {
   std::int64_t bytes() const noexcept { return bytes_; }
 
  private:
+  std::size_t find(std::uint64_t hash, const submodel& sub) const {
+    return index_.find(hash, [&](std::size_t e) { return entries_[e].sub.same_nodes(sub); });
+  }
+
   std::vector<entry> entries_;
   submodel_index index_;
   std::int64_t bytes_ = 0;

@@ -20,6 +20,9 @@ namespace subfed::inline v0::detail {
 template <class Value>
 class merged_elements {
  public:
+  /// Takes the memory of all elements, which add() and merge() then need no more.
+  void reserve(std::span<const std::int64_t> extents) { all_.reserve(memory_size<slot>(extents)); }
+
   /// Adds the elements of a client's tensor that take part; global extents as described.
   /// read(x, value) turns an element into a Value, or returns false to leave it out. Returns how
   /// many were left out.

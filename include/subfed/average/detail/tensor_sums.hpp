@@ -111,6 +111,16 @@ struct tensor_sums {
     if (weights.empty()) weights.resize(memory_size<double>(extents), 0.0);
   }
 
+  /// Takes the memory that adding will need, large as the tensor, before anything changes.
+  void reserve_sums(std::span<const std::int64_t> extents, bool fixed, bool with_weights) {
+    if (fixed) {
+      fixed_sums.reserve(memory_size<std::int64_t>(extents));
+    } else {
+      sums.reserve(memory_size<double>(extents));
+    }
+    if (with_weights) weights.reserve(memory_size<double>(extents));
+  }
+
   /// Multiplies sums by another power of two. Nothing is rounded.
   void move_to(const product_range& to) {
     const std::int64_t step = to.exponent - range.exponent;

@@ -25,9 +25,22 @@ class holding_log {
 
   /// The set of each group, for a client of the current round.
   void record(std::vector<node_ranges> sets) {
-    std::vector<number> key;
-    for (std::size_t g = 0; g < sets_.size(); ++g) key.push_back(add_set(g, std::move(sets[g])));
-    add_entry(add_submodel(std::move(key)));
+    undo all_or_nothing(*this);
+    record_now(std::move(sets));
+    all_or_nothing.kept = true;
+  }
+  /// The clients of a round of another log, for the current round.
+  void record_round(const holding_log& from, std::size_t round) {
+    for (const number e : from.entries(round)) record_now(from.sets_of(e));
+  }
+  /// The rounds of `later`, which is not this log, follow.
+  void append(const holding_log& later) {
+    undo all_or_nothing(*this);
+    for (std::size_t r = 0; r <= later.rounds(); ++r) {
+      record_round(later, r);
+      if (r < later.rounds()) end_round();
+    }
+    all_or_nothing.kept = true;
   }
   number add_set(std::size_t group, node_ranges set) { return sets_[group].find(std::move(set)); }
   number add_submodel(std::vector<number> sets) { return submodels_.find(std::move(sets)); }
@@ -68,12 +81,51 @@ class holding_log {
       if (items.size() > (std::numeric_limits<number>::max)()) {
         fail("subfed: parameter_coverage: more than 2^32 different sets or submodels");
       }
+      const auto at = numbers.lower_bound(item);
+      if (at != numbers.end() && !list_less()(item, at->first)) return at->second;
       const auto next = static_cast<number>(items.size());
-      const auto [at, is_new] = numbers.try_emplace(std::move(item), next);
-      if (is_new) items.push_back(at->first);
-      return at->second;
+      items.push_back(item);  // first: where memory runs out, no number is without its item
+      numbers.emplace_hint(at, std::move(item), next);
+      return next;
+    }
+    void cut(std::size_t size) noexcept {
+      while (items.size() > size) {
+        numbers.erase(items.back());
+        items.pop_back();
+      }
     }
   };
+
+  /// Takes back what was added since, unless it is kept: memory may run out in between.
+  struct undo {
+    explicit undo(holding_log& recorded)
+        : log(recorded),
+          submodels(log.submodels_.items.size()),
+          entries(log.entries_.size()),
+          ends(log.ends_.size()) {
+      for (const auto& group : log.sets_) sets.push_back(group.items.size());
+    }
+    undo(const undo&) = delete;
+    undo& operator=(const undo&) = delete;
+    ~undo() {
+      if (kept) return;
+      for (std::size_t g = 0; g < sets.size(); ++g) log.sets_[g].cut(sets[g]);
+      log.submodels_.cut(submodels);
+      log.entries_.resize(entries);
+      log.ends_.resize(ends);
+    }
+
+    holding_log& log;
+    std::vector<std::size_t> sets;
+    std::size_t submodels, entries, ends;
+    bool kept = false;
+  };
+
+  void record_now(std::vector<node_ranges> sets) {
+    std::vector<number> key;
+    for (std::size_t g = 0; g < sets_.size(); ++g) key.push_back(add_set(g, std::move(sets[g])));
+    add_entry(add_submodel(std::move(key)));
+  }
 
   std::vector<numbered<node_ranges>> sets_;
   numbered<std::vector<number>> submodels_;

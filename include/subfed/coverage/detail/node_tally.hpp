@@ -49,7 +49,17 @@ struct node_tally {
     }
   }
 
-  void end_round(std::int64_t round) {
+  /// Takes the memory that the end of the open round needs; it may run out, and nothing has changed then.
+  void prepare_end() {
+    std::int64_t here = 0;
+    std::int64_t most = 0;
+    for (std::size_t n = 0; n < nodes; ++n) most = (std::max)(most, here += change[n]);
+    const auto needed = static_cast<std::size_t>(most) + 1;
+    if (needed > holders.capacity()) holders.reserve((std::max)(needed, 2 * holders.capacity()));
+  }
+
+  /// Pre  prepare_end()
+  void end_round(std::int64_t round) noexcept {
     std::int64_t here = 0;
     for (std::size_t n = 0; n < nodes;) {
       here += change[n];

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace subfed::inline v0::detail {
@@ -65,7 +66,7 @@ class upload_layout {
   }
 
   /// f(word of the stream, stride, word of the participant, stride, length) for all elements that the
-  /// participant shares with `other`, a participant or itself.
+  /// participant shares with `other`, a participant or itself. No memory is taken after the first call of f.
   template <class F>
   void for_each_shared(std::size_t other, F&& f) const {
     submodel common = sub();
@@ -76,9 +77,14 @@ class upload_layout {
                                                                      theirs.runs(group_id(g))));
       }
     }
+    std::vector<std::pair<std::size_t, loop_nest>> walks;  // of tensors
     for (std::size_t t = 0; t < plan_.tensors.size(); ++t) {
       if (!plan_.sends(p_, t) || !plan_.sends(other, t)) continue;
-      const loop_nest walk(common[tensor_id(t)]);
+      walks.emplace_back(t, loop_nest(common[tensor_id(t)]));
+    }
+    for (const auto& of_tensor : walks) {
+      const std::size_t t = of_tensor.first;
+      const loop_nest& walk = of_tensor.second;
       walk.for_each([&](std::int64_t g, std::int64_t l, std::int64_t length) {
         f(plan_.tensors[t].first + static_cast<std::uint64_t>(g), walk.global_stride(),
           begin_[t] + static_cast<std::size_t>(l), walk.local_stride(), length);
