@@ -199,8 +199,7 @@ class masked_sum {
     if (!torn_) return;
     detail::fail(
         "subfed: secure: the mask generator threw an exception while a mask was being removed, of "
-        "which the "
-        "sum has a part; start again with a new sum");
+        "which the sum has a part; start again with a new sum");
   }
 
   /// Takes away what participant p added for `other`.
