@@ -17,13 +17,13 @@ namespace {
 
 using subfed::network_graph;
 using numbers = std::vector<double>;
-using shape = std::vector<std::int64_t>;
+using extent_list = std::vector<std::int64_t>;
 
 /// A graph whose operators read constants alone.
 struct of_constants {
   network_graph g{};
 
-  std::size_t reals(numbers elements, shape extents) {
+  std::size_t reals(numbers elements, extent_list extents) {
     subfed::graph_value made{"", subfed::value_kind::constant, true, std::move(extents)};
     made.elements = std::move(elements);
     g.values.push_back(std::move(made));
@@ -59,7 +59,7 @@ TEST_CASE("constants: a reduction over no axes keeps its input, if it is told so
     of_constants c;
     c.g.apply("ReduceSum", {c.g.integers({2, 3})}, {{"noop_with_empty_axes", {keeps}}});
     if (keeps == 0) CHECK(c.last().elements == numbers{5});
-    if (keeps != 0) CHECK(c.last().extents == shape{2});
+    if (keeps != 0) CHECK(c.last().extents == extent_list{2});
     CHECK(c.last().is_constant == (keeps == 0));
     c.g.apply("ReduceSum", {c.g.integers({2, 3}), c.g.integers({0})},
               {{"noop_with_empty_axes", {keeps}}});
@@ -80,26 +80,26 @@ TEST_CASE("constants: a slice with a negative step begins at an element") {
     c.g.apply("Slice", {c.g.integers({4, 5, 6}), c.g.integers({begin}), c.g.integers({end}),
                         c.g.integers({0}), c.g.integers({-1})});
     CHECK(c.last().elements == expected);
-    CHECK(c.last().extents == shape{static_cast<std::int64_t>(expected.size())});
+    CHECK(c.last().extents == extent_list{static_cast<std::int64_t>(expected.size())});
   }
 }
 
 TEST_CASE("constants: a choice has the rank of the three that it is made of") {
-  const auto chosen = [](shape condition, shape first, shape second) {
+  const auto chosen = [](extent_list condition, extent_list first, extent_list second) {
     of_constants c;
     c.g.apply("Where", {c.reals({1}, std::move(condition)), c.reals({7}, std::move(first)),
                         c.reals({8}, std::move(second))});
     CHECK(c.last().elements == numbers{7});
     return c.last().extents;
   };
-  CHECK(chosen({}, {}, {}) == shape{});
-  CHECK(chosen({1}, {}, {}) == shape{1});
-  CHECK(chosen({}, {1}, {}) == shape{1});
-  CHECK(chosen({}, {}, {1}) == shape{1});
+  CHECK(chosen({}, {}, {}) == extent_list{});
+  CHECK(chosen({1}, {}, {}) == extent_list{1});
+  CHECK(chosen({}, {1}, {}) == extent_list{1});
+  CHECK(chosen({}, {}, {1}) == extent_list{1});
   of_constants rows;
   rows.g.apply("Where", {rows.g.integers({1, 0}), rows.g.integers({7}), rows.g.integers({8})});
   CHECK(rows.last().elements == numbers{7, 8});
-  CHECK(rows.last().extents == shape{2});
+  CHECK(rows.last().extents == extent_list{2});
 }
 
 }  // namespace
