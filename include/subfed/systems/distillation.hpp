@@ -5,6 +5,7 @@
 #include <subfed/average/options.hpp>
 #include <subfed/capacity.hpp>
 #include <subfed/detail/arithmetic.hpp>
+#include <subfed/detail/float_mode.hpp>
 #include <subfed/detail/tensor_checks.hpp>
 #include <subfed/detail/written_tensors.hpp>
 #include <subfed/scalar.hpp>
@@ -33,6 +34,7 @@ template <class T, class F>
 double distillation_loss(const tensor_view<const T>& student, const tensor_view<const T>& teacher,
                          std::span<const std::int64_t> labels, const distillation_options& options,
                          F&& on_gradient) {
+  const float_mode mode;
   check_batch("distillation_loss", student.extents(), labels.size());
   check_shape("distillation_loss", "teacher", "", teacher.extents(), student.extents());
   if (options.alpha != 0 && !in_unit_interval(options.alpha)) {

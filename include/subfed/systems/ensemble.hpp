@@ -7,6 +7,7 @@
 #include <subfed/average/held_elements.hpp>
 #include <subfed/average/options.hpp>
 #include <subfed/detail/arithmetic.hpp>
+#include <subfed/detail/float_mode.hpp>
 #include <subfed/detail/model_checks.hpp>
 #include <subfed/detail/tensor_checks.hpp>
 #include <subfed/detail/written_tensors.hpp>
@@ -124,6 +125,7 @@ std::int64_t clear_unheld(const model& net, std::span<const submodel> members,
 /// Numerics  Sums in double in the order given, one rounding to T. The mean of finite outputs is finite.
 template <averageable T>
 void average_outputs(const tensor_views<const T>& members, const tensor_view<T>& mean) {
+  const detail::float_mode mode;
   if (members.size() == 0) detail::fail("subfed: average_outputs: there is no member");
   for (std::size_t m = 0; m < members.size(); ++m) {
     detail::check_shape("average_outputs", "output", "of member " + std::to_string(m),
@@ -136,7 +138,7 @@ void average_outputs(const tensor_views<const T>& members, const tensor_view<T>&
   }
   memory.check_apart();
   const auto sums_of = [&](double scale) {
-    std::vector<double> sums(static_cast<std::size_t>(mean.size()), 0.0);
+    std::vector<double> sums(static_cast<std::size_t>(mean.size()), -0.0);
     for (const tensor_view<const T>& output : members) {
       std::size_t i = 0;
       detail::for_each_offset(output, [&](std::int64_t o) {

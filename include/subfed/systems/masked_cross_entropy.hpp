@@ -2,6 +2,7 @@
 /// HeteroFL's masked cross entropy, for clients that lack classes.
 #pragma once
 
+#include <subfed/detail/float_mode.hpp>
 #include <subfed/detail/tensor_checks.hpp>
 #include <subfed/detail/written_tensors.hpp>
 #include <subfed/index_set.hpp>
@@ -63,6 +64,7 @@ template <class T, class F>
 double masked_cross_entropy(const tensor_view<const T>& logits,
                             std::span<const std::int64_t> labels, const index_set& present,
                             absent_logits absent, F&& on_gradient) {
+  const float_mode mode;
   check_batch("masked_cross_entropy", logits.extents(), labels.size());
   const auto classes = static_cast<std::size_t>(logits.extent(1));
   if (present.extent() != logits.extent(1)) {

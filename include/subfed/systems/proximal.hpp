@@ -5,6 +5,7 @@
 #include <subfed/average/detail/kernels.hpp>
 #include <subfed/average/options.hpp>
 #include <subfed/detail/arithmetic.hpp>
+#include <subfed/detail/float_mode.hpp>
 #include <subfed/detail/model_checks.hpp>
 #include <subfed/detail/written_tensors.hpp>
 #include <subfed/model.hpp>
@@ -40,6 +41,7 @@ template <averageable T>
 double proximal_term(const model& net, double mu,
                      const tensor_views<std::type_identity_t<const T>>& weights,
                      const tensor_views<std::type_identity_t<const T>>& start) {
+  const detail::float_mode mode;
   detail::check_proximal(mu);
   detail::check_count("proximal", "weight", net, weights.size());
   detail::check_same_parameters("proximal", "start", net, weights, start);
@@ -72,6 +74,7 @@ void add_proximal(const model& net, double mu,
                   const tensor_views<std::type_identity_t<const T>>& weights,
                   const tensor_views<std::type_identity_t<const T>>& start,
                   const tensor_views<std::type_identity_t<T>>& gradients) {
+  const detail::float_mode mode;
   detail::check_proximal(mu);
   detail::check_count("proximal", "weight", net, weights.size());
   detail::check_same_parameters("proximal", "start", net, weights, start);

@@ -5,6 +5,7 @@
 #include <subfed/average/detail/kernels.hpp>
 #include <subfed/average/options.hpp>
 #include <subfed/detail/arithmetic.hpp>
+#include <subfed/detail/float_mode.hpp>
 #include <subfed/detail/model_checks.hpp>
 #include <subfed/detail/written_tensors.hpp>
 #include <subfed/model.hpp>
@@ -38,6 +39,7 @@ void correct_gradients(const model& net,
                        const tensor_views<std::type_identity_t<const T>>& own_control,
                        const tensor_views<std::type_identity_t<const T>>& server_control,
                        const tensor_views<std::type_identity_t<T>>& gradients) {
+  const detail::float_mode mode;
   detail::check_count("correct_gradients", "gradient", net, gradients.size());
   detail::check_same_parameters("correct_gradients", "own control", net, gradients, own_control);
   detail::check_same_parameters("correct_gradients", "server control", net, gradients,
@@ -88,6 +90,7 @@ void control_change(const model& net, const tensor_views<std::type_identity_t<co
                     const tensor_views<std::type_identity_t<const T>>& trained,
                     const tensor_views<std::type_identity_t<const T>>& server_control,
                     const local_steps& local, const tensor_views<std::type_identity_t<T>>& delta) {
+  const detail::float_mode mode;
   if (local.steps < 1 || !(local.lr > 0) || !detail::is_finite_double(local.lr)) {
     detail::fail("subfed: control_change: " + std::to_string(local.steps) +
                  " steps with the learning rate " + detail::text(local.lr) +

@@ -5,6 +5,7 @@
 #include <subfed/average/detail/checks.hpp>
 #include <subfed/average/held_elements.hpp>
 #include <subfed/detail/arithmetic.hpp>
+#include <subfed/detail/float_mode.hpp>
 #include <subfed/detail/memory_size.hpp>
 #include <subfed/detail/model_checks.hpp>
 #include <subfed/detail/written_tensors.hpp>
@@ -73,6 +74,7 @@ class server_optimizer {
   ///
   /// Throws  error for a wrong number or shape of tensors; nothing has been kept then.
   void begin(const tensor_views<const T>& globals) {
+    const detail::float_mode mode;
     detail::check_all_globals("server_optimizer", "global", net_, globals);
     for (std::size_t t = 0; t < globals.size(); ++t) {
       std::vector<double>& old = state_[t].old;
@@ -98,6 +100,7 @@ class server_optimizer {
   ///         or shape of tensors or ones that overlap in memory, or where finite values and moments lead to results that are not
   ///         finite; nothing has been written then.
   server_step_report finish(const held_elements& held, const tensor_views<T>& globals) {
+    const detail::float_mode mode;
     if (!begun_) detail::fail("subfed: server_optimizer: finish() without begin()");
     detail::check_all_globals("server_optimizer", "global", net_, globals);
     if (!(held.parent() == net_)) {

@@ -7,6 +7,7 @@
 #include <subfed/average/detail/kernels.hpp>
 #include <subfed/average/options.hpp>
 #include <subfed/detail/arithmetic.hpp>
+#include <subfed/detail/float_mode.hpp>
 #include <subfed/detail/model_checks.hpp>
 #include <subfed/scalar.hpp>
 #include <subfed/systems/feddrop.hpp>
@@ -157,6 +158,7 @@ template <class T>
 trajectory_similarity similarity_of(const model& net,
                                     const tensor_views<std::type_identity_t<const T>>& before,
                                     std::span<const std::type_identity_t<trajectory<T>>> clients) {
+  const detail::float_mode mode;
   detail::check_all_globals("similarity_of", "global", net, before);
   double weights = 0;
   for (const trajectory<T>& c : clients) {
