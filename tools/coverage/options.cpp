@@ -11,7 +11,8 @@
 #include <common/text.hpp>
 #include <string_view>
 #include <thread>
-#include <type_traits>
+
+#include "number_option.hpp"
 
 namespace coverage_tool {
 namespace {
@@ -21,29 +22,6 @@ using common::failure;
 template <class T>
 void require(bool holds, std::string_view option, std::string_view expected, T found) {
   if (!holds) throw failure(fmt::format("{} is {}, but {} is expected.", option, found, expected));
-}
-
-/// An option that is a number, read completely and independently of the locale.
-template <class T>
-void add_number(CLI::App& app, const char* name, T& variable, const char* about) {
-  app.add_option(
-         name,
-         [name, &variable](const CLI::results_t& words) {
-           const auto found = common::number<T>(words.at(0));
-           if (!found) {
-             throw failure(fmt::format("{} is \"{}\", but {} is expected.", name, words[0],
-                                       std::is_floating_point_v<T> ? "a number such as 0.1"
-                                       : std::is_signed_v<T>
-                                           ? "a whole number"
-                                           : "a whole number from 0 to 2^64 - 1"));
-           }
-           variable = *found;
-           return true;
-         },
-         about, true, [&variable] { return fmt::format("{}", variable); })
-      ->type_name(std::is_floating_point_v<T> ? "FLOAT"
-                  : std::is_signed_v<T>       ? "INT"
-                                              : "UINT");
 }
 
 /// First covers are kept for every node, class and thread, and all of it is written to.

@@ -132,6 +132,10 @@ class touched_nodes {
 
 }  // namespace
 
+void print_json(const ordered_json& value) {
+  fmt::print("{}\n", value.dump(2, ' ', false, ordered_json::error_handler_t::replace));
+}
+
 int info(const std::vector<std::string>& files, bool json) {
   ordered_json all = ordered_json::array();
   for (const std::string& path : files) {
@@ -173,7 +177,7 @@ int info(const std::vector<std::string>& files, bool json) {
       }
     }
   }
-  if (json) fmt::print("{}\n", all.dump(2));
+  if (json) print_json(all);
   return 0;
 }
 
@@ -296,7 +300,7 @@ int diff(const std::string& before_path, const std::string& after_path, const st
     }
   }
   if (json) {
-    fmt::print("{}\n", out.dump(2));
+    print_json(out);
     return same ? 0 : 2;
   }
   if (rows.size() > 1) print_table(rows);
@@ -343,7 +347,7 @@ int cost(const file_options& options, const std::vector<std::string>& capacities
                    {"bytes_up", bytes.up}});
   }
   if (options.json) {
-    fmt::print("{}\n", out.dump(2));
+    print_json(out);
   } else {
     print_table(rows);
   }

@@ -163,6 +163,21 @@ TEST_CASE("what is no file is written to and stays what it is") {
   CHECK(std::filesystem::is_character_file("/dev/null"));
 }
 
+TEST_CASE("a file that appears at the end does not replace a device, a pipe or a folder") {
+  const temporary_folder folder;
+  const auto pipe = folder.path() / "pipe", link = folder.path() / "link";
+  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  std::filesystem::create_symlink("pipe", link);
+  for (const auto& path : {pipe, link, std::filesystem::path("/dev/null")}) {
+    CHECK(message_of([&] { common::unfinished_file file(path); }) ==
+          path.string() + " is not a regular file, and is not replaced by one.");
+  }
+  CHECK(message_of([&] { common::unfinished_file file(folder.path()); }) ==
+        folder.path().string() + " cannot be written: Is a directory.");
+  CHECK(std::filesystem::is_fifo(pipe));
+  CHECK(names_in(folder.path()).size() == 2);
+}
+
 TEST_CASE("a link stays a link, and an older file keeps its permissions") {
   const temporary_folder folder;
   const auto file = folder.path() / "file", link = folder.path() / "link";
