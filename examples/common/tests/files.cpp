@@ -190,6 +190,24 @@ TEST_CASE("a link stays a link, and an older file keeps its permissions") {
   CHECK(std::filesystem::status(file).permissions() == std::filesystem::perms(0640));
 }
 
+TEST_CASE("a link to what is not there yet stays a link, and the file is where it leads") {
+  const temporary_folder folder;
+  const auto first = folder.path() / "first", second = folder.path() / "second";
+  std::filesystem::create_directory(folder.path() / "other");
+  std::filesystem::create_symlink("second", first);
+  std::filesystem::create_symlink("other/file", second);
+  common::write_file(first, "text");
+  CHECK(std::filesystem::is_symlink(first));
+  CHECK(std::filesystem::is_symlink(second));
+  CHECK(text_of(folder.path() / "other" / "file") == "text");
+  CHECK(names_in(folder.path() / "other").size() == 1);
+  const auto loop = folder.path() / "loop";
+  std::filesystem::create_symlink("loop", loop);
+  CHECK(message_of([&] { common::write_file(loop, "text"); }) ==
+        loop.string() + " cannot be written: " + std::generic_category().message(ELOOP) + ".");
+  CHECK(std::filesystem::is_symlink(loop));
+}
+
 TEST_CASE("two processes that write one file at once leave one of the two texts, whole") {
   const temporary_folder folder;
   const auto file = folder.path() / "file";
