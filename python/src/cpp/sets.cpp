@@ -56,7 +56,7 @@ std::string rounding_word(subfed::rounding mode) { return word_of(mode, rounding
 subfed::capacity to_capacity(const py::handle& object) {
   if (py::isinstance<subfed::capacity>(object)) return object.cast<subfed::capacity>();
   if (PyFloat_Check(object.ptr()) != 0) return PyFloat_AS_DOUBLE(object.ptr());
-  if (PyLong_Check(object.ptr()) != 0) return object.cast<double>();
+  if (PyLong_Check(object.ptr()) != 0) return to_real("capacity", object);
   const char* const type = Py_TYPE(object.ptr())->tp_name;
   if (std::strcmp(type, "numpy.float32") == 0) return object.cast<float>();
   if (PyNumber_Check(object.ptr()) == 0 || PyUnicode_Check(object.ptr()) != 0) {
@@ -64,19 +64,22 @@ subfed::capacity to_capacity(const py::handle& object) {
                          "', expected a number, a fraction or a Capacity");
   }
   if (py::hasattr(object, "numerator") && py::hasattr(object, "denominator")) {
-    return subfed::capacity::ratio(object.attr("numerator").cast<std::int64_t>(),
-                                   object.attr("denominator").cast<std::int64_t>());
+    return subfed::capacity::ratio(to_i64("capacity's numerator", object.attr("numerator")),
+                                   to_i64("capacity's denominator", object.attr("denominator")));
   }
-  return py::float_(py::reinterpret_borrow<py::object>(object)).cast<double>();
+  return to_real("capacity", object);
 }
 
 subfed::index_set to_index_set(std::int64_t extent, const py::handle& nodes) {
   if (py::isinstance<subfed::index_set>(nodes)) return nodes.cast<subfed::index_set>();
   std::vector<std::int64_t> list;
   for (const py::handle& node : py::reinterpret_borrow<py::object>(nodes)) {
-    const auto number = py::reinterpret_steal<py::object>(PyNumber_Index(node.ptr()));
-    if (!number) throw py::error_already_set();
-    list.push_back(number.cast<std::int64_t>());
+    if (PyBool_Check(node.ptr()) != 0 || type_name(node).starts_with("numpy.bool")) {
+      throw py::type_error(
+          "subfed: index_set: a mask is given, expected the numbers of nodes: "
+          "numpy.flatnonzero(mask)");
+    }
+    list.push_back(to_i64("node", node));
   }
   return subfed::index_set(extent, list);
 }
