@@ -116,8 +116,9 @@ class touched_nodes {
         out.insert(out.end(), static_cast<std::size_t>(part.whole), {net_.groups().size(), 0});
         continue;
       }
-      for (std::int64_t copy = 0; copy < part.repeat; ++copy) {
-        for (std::int64_t node = 0; node < net_.groups()[part.group].extent; ++node) {
+      const std::int64_t nodes = net_.groups()[part.group].extent;
+      for (std::int64_t copy = 0; nodes != 0 && copy < part.repeat; ++copy) {
+        for (std::int64_t node = 0; node < nodes; ++node) {
           out.insert(out.end(), static_cast<std::size_t>(part.block), {part.group, node});
         }
       }
