@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <common/text.hpp>
+#include <common/wrapped.hpp>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -18,7 +19,6 @@
 
 #include "configuration.hpp"
 #include "failure.hpp"
-#include "wrapped.hpp"
 
 namespace trainer {
 
@@ -122,7 +122,7 @@ class command_line {
     try {
       app_.parse(argc, argv);
     } catch (const CLI::CallForHelp&) {
-      fmt::print("{}", wrapped(app_.help()));
+      fmt::print("{}", common::wrapped(app_.help()));
       return false;
     } catch (const CLI::ParseError& error) {
       throw failure(fmt::format("{}; --help lists the options.", error.what()));

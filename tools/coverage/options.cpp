@@ -9,6 +9,7 @@
 #include <common/failure.hpp>
 #include <common/mix.hpp>
 #include <common/text.hpp>
+#include <common/wrapped.hpp>
 #include <string_view>
 #include <thread>
 
@@ -113,7 +114,7 @@ std::optional<options> parse_options(int argc, const char* const* argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", app.help());
+    fmt::print("{}", common::wrapped(app.help()));
     return std::nullopt;
   } catch (const CLI::ParseError& error) {
     throw failure(fmt::format("{}; --help lists the options.", error.what()));

@@ -18,9 +18,10 @@ namespace {
 using coverage_tool::add_number;
 
 constexpr const char* scheme_text =
-    "The scheme, with options after colons: rolling[:step=N:overlap=R:backward:phase=N:"
-    "client-phase=N], random[:pool=S:pool-per-round=S:shared=ROUNDS:per-client], static or "
-    "ensemble[:advance=N]; all but ensemble take round=floor|ceil|nearest.";
+    "The scheme, with options after colons, such as rolling:step=4:round=ceil. rolling has step=N, "
+    "overlap=R, backward, phase=N and client-phase=N; random has pool=S, pool-per-round=S, "
+    "shared=ROUNDS and per-client; static; ensemble has advance=N; all but ensemble have "
+    "round=floor|ceil|nearest.";
 
 void add_model(CLI::App* command, file_options& o) {
   command

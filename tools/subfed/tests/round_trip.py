@@ -516,6 +516,15 @@ run("average", "--model", model, "--server", one, "--out", folder / "odd-out.saf
     *[f if f.name != "1.safetensors" else odd for f in files])
 assert (folder / "odd-out.safetensors").read_bytes() == before
 
+# What is printed for people fits a terminal of 80 columns.
+for words in ([], *([c] for c in ("info", "check", "cut", "average", "scatter", "diff", "cost", "describe",
+                                  "coverage"))):
+    for line in run(*words, "--help").splitlines():
+        assert len(line) <= 80, (words, line)
+for line in run("coverage", "--rounds", 5, "--repetitions", 2, "--threads", 1, "--out",
+                folder / "coverage").splitlines():
+    assert len(line) <= 80 or str(folder) in line, line
+
 # --- larger than memory ----------------------------------------------------------------------------
 wide = folder / "wide.json"
 rows = 25_000_000_000 // 1024
