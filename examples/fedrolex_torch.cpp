@@ -142,7 +142,7 @@ int main(int argc, char** argv) try {
     server.to(at::kCPU);
     const auto percent = 100 * right.to(at::kDouble).mean().item<double>();
     std::printf("round %2u of %u: accuracy %.1f %%\n", round + 1, rounds, percent);
-    std::fflush(stdout);
+    if (std::fflush(stdout) != 0) throw std::runtime_error("The output could not be written.");
   }
 } catch (const std::exception& error) {
   std::fprintf(stderr, "%s\n", error.what());

@@ -73,6 +73,17 @@ inline std::filesystem::path folder_of(const std::filesystem::path& file) {
   return file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
 }
 
+/// Where links lead that end at no file: a path that is no link.
+inline std::filesystem::path end_of_links(std::filesystem::path path) {
+  std::error_code error;
+  for (int link = 0; link < 40 && std::filesystem::is_symlink(path, error); ++link) {
+    const std::filesystem::path next = std::filesystem::read_symlink(path, error);
+    if (error) break;
+    path = folder_of(path) / next;  // next alone where it is absolute
+  }
+  return path;
+}
+
 /// A new file next to `path` with a name that no other process uses, locked as long as it is open.
 /// Not open, with errno set, where that is impossible.
 inline descriptor make_unfinished(const std::filesystem::path& path, std::filesystem::path& name) {
@@ -97,11 +108,18 @@ inline descriptor make_unfinished(const std::filesystem::path& path, std::filesy
 /// permissions, and a link its name.
 class unfinished_file {
  public:
-  /// Pre: there is no such file, or it is a regular one.
-  /// Throws  failure that names the file and the reason when it cannot be written.
+  /// Throws  failure that names the file and the reason when it cannot be written, or is a folder, a
+  ///         device or a pipe, which a file is not to replace.
   explicit unfinished_file(std::filesystem::path path) : path_(std::move(path)), target_(path_) {
     struct stat old = {};
     const bool replaces = ::stat(path_.c_str(), &old) == 0;
+    if (!replaces && errno == ELOOP) throw detail::cannot("written", path_, ELOOP);
+    if (!replaces) target_ = detail::end_of_links(path_);
+    if (replaces && S_ISDIR(old.st_mode)) throw detail::cannot("written", path_, EISDIR);
+    if (replaces && !S_ISREG(old.st_mode)) {
+      std::string text = path_.string();
+      throw failure(text.append(" is not a regular file, and is not replaced by one."));
+    }
     if (replaces) {  // where a link leads
       std::error_code error;
       target_ = std::filesystem::canonical(path_, error);
@@ -187,8 +205,7 @@ inline void write_file(const std::filesystem::path& path, std::string_view text)
   const auto refused = [&] { return detail::cannot("written", path, errno); };
   struct stat old = {};
   const bool replaces = ::stat(path.c_str(), &old) == 0;
-  if (replaces && S_ISDIR(old.st_mode)) throw detail::cannot("written", path, EISDIR);
-  if (replaces && !S_ISREG(old.st_mode)) {
+  if (replaces && !S_ISREG(old.st_mode) && !S_ISDIR(old.st_mode)) {
     detail::descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
     if (!file.is_open() || !detail::write_all(file.number(), text) || !file.close()) {
       throw refused();

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -22,6 +23,9 @@
 #include <functional>
 #include <string>
 #include <vector>
+
+#include "../common/program.hpp"
+#include "../common/text.hpp"
 
 namespace {
 
@@ -251,15 +255,11 @@ int run(std::int64_t width) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const long width = argc > 1 ? std::strtol(argv[1], nullptr, 10) : 64;
-  if (argc > 2 || width < 4 || width > 4096) {
-    std::fprintf(stderr, "usage: %s [width of the hidden layers, 4 to 4096]\n", argv[0]);
-    return 2;
-  }
-  try {
-    return run(width);
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "%s: %s\n", argv[0], e.what());
-    return 1;
-  }
+  return common::run_program("subfed_secure_aggregation", [&] {
+    const auto width = common::number<std::int64_t>(argc > 1 ? argv[1] : "64");
+    if (argc > 2 || !width || *width < 4 || *width > 4096) {
+      throw common::failure("The argument is the width of the hidden layers, 4 to 4096.");
+    }
+    return run(*width);
+  });
 }

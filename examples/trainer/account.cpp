@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <common/strict_json.hpp>
 #include <initializer_list>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -11,7 +12,6 @@
 #include <subfed/coverage/text.hpp>
 
 #include "failure.hpp"
-#include "strict_json.hpp"
 
 namespace trainer {
 namespace {
@@ -185,7 +185,7 @@ std::string text_of(const account& a) {
 }
 
 account read_account(const subfed::model& net, std::int64_t clients_each, const std::string& text) {
-  const json in = parse_strictly<json>(text);
+  const json in = common::parse_strictly<json>(text);
   expect_keys(in, {"rounds", "loss", "history", "losses since", "losses without last", "trainings",
                    "coverage", "coverage by parts", "seconds"});
   account out(net);

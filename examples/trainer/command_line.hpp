@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <common/text.hpp>
+#include <common/wrapped.hpp>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -18,7 +19,6 @@
 
 #include "configuration.hpp"
 #include "failure.hpp"
-#include "wrapped.hpp"
 
 namespace trainer {
 
@@ -68,10 +68,12 @@ class command_line {
       return app_.add_flag("--" + name, variable, about)->group(title_);
     } else {
       CLI::Option* option = app_.add_option("--" + name, variable, about)->group(title_);
-      // CLI11 by itself reads numbers out of range as the nearest one, and -1 as 2^64 - 1.
-      if constexpr (std::is_integral_v<T>) {
+      // CLI11 by itself reads numbers out of range as the nearest one, -1 as 2^64 - 1, and an empty
+      // text as 0.
+      if constexpr (std::is_arithmetic_v<T>) {
         option->check([](const std::string& text) -> std::string {
-          if (common::number<T>(text)) return "";
+          if (text.empty()) return "a number is expected";
+          if (std::is_floating_point_v<T> || common::number<T>(text)) return "";
           if (std::is_unsigned_v<T> && text.starts_with('-')) return text + " is negative";
           return text + " is not a whole number, or is out of range";
         });
@@ -120,7 +122,7 @@ class command_line {
     try {
       app_.parse(argc, argv);
     } catch (const CLI::CallForHelp&) {
-      fmt::print("{}", wrapped(app_.help()));
+      fmt::print("{}", common::wrapped(app_.help()));
       return false;
     } catch (const CLI::ParseError& error) {
       throw failure(fmt::format("{}; --help lists the options.", error.what()));

@@ -4,13 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <common/strict_json.hpp>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <type_traits>
 
 #include "failure.hpp"
-#include "strict_json.hpp"
 
 namespace trainer {
 namespace {
@@ -26,7 +26,7 @@ ordered_json parsed(const std::filesystem::path& path) {
   }
   ordered_json out;
   try {
-    out = parse_strictly<ordered_json>(text);
+    out = common::parse_strictly<ordered_json>(text);
   } catch (const ordered_json::exception& error) {
     throw failure(fmt::format("{} is not JSON: {}.", path.string(), error.what()));
   } catch (const failure& error) {

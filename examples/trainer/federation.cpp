@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <common/strict_json.hpp>
 #include <exception>
 #include <filesystem>
 #include <iterator>
@@ -21,7 +22,6 @@
 #include "interruption.hpp"
 #include "ranks.hpp"
 #include "server.hpp"
-#include "strict_json.hpp"
 
 namespace trainer {
 namespace {
@@ -149,7 +149,7 @@ bool go_on_from(const named_method& which, server& central, account& so_far,
   json was;
   const json is = json::parse(settings.identity);
   try {
-    was = parse_strictly<json>(kept.texts.at("identity"));
+    was = common::parse_strictly<json>(kept.texts.at("identity"));
     if (!was.is_object()) throw failure("its options are not a JSON object");
   } catch (const std::exception& error) {
     throw damaged(error.what());

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <common/program.hpp>
+#include <common/wrapped.hpp>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
@@ -23,7 +24,6 @@
 #include "report.hpp"
 #include "seeds.hpp"
 #include "text_data.hpp"
-#include "wrapped.hpp"
 
 namespace trainer {
 namespace {
@@ -63,7 +63,7 @@ void print_missing_checkpoints(const options& settings) {
 }
 
 /// Text of any length in lines of a terminal.
-void print_wrapped(const std::string& text) { fmt::print("{}\n", wrapped(text)); }
+void print_wrapped(const std::string& text) { fmt::print("{}\n", common::wrapped(text)); }
 
 /// A folder that a run will write to, and nobody else.
 class claimed_folder {

@@ -272,9 +272,10 @@ subfed::held_elements server::robust_average(std::span<const subfed::submodel> p
   subfed::robust_options how;
   if (settings_.against == defense::trimmed_mean) how.trim = settings_.trim;
   how.on_few = subfed::few_holders::mean;
-  subfed::robust_cohort<float>(described_.net, updates, network_->tensors(), how,
+  subfed::held_elements held;
+  subfed::robust_cohort<float>(described_.net, updates, network_->tensors(), held, how,
                                pool_executor{workers_});
-  return {described_.net, parts};
+  return held;
 }
 
 subfed::held_elements server::average_by_element(std::span<const subfed::submodel> parts,

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Averages, their options and reports, server optimisers, threads."""
+import decimal
+import fractions
 import sys
 import threading
 import time
@@ -113,6 +115,29 @@ def test_weights():
         with pytest.raises(subfed.Error, match="weight") as caught:
             subfed.average_cohort(NET, [(sub, server(), bad)], got)
         assert caught.value.client == 0
+
+
+def test_what_is_no_number_is_refused_by_its_name():
+    for wrong, says in (("1", "the weight of client 1 is given as 'str', expected a number"),
+                        (None, "the weight of client 1 is given as 'NoneType', expected a number"),
+                        (1j, "the weight of client 1 is given as 'complex', expected a number")):
+        updates = [(*u, wrong) if i == 1 else u for i, u in enumerate(cohort())]
+        with pytest.raises(TypeError, match=says):
+            subfed.average_cohort(NET, updates, server())
+    with pytest.raises(subfed.Error, match="the weight of client 0 is more than a double can hold"):
+        subfed.average_cohort(NET, [(*cohort()[0], 10**400)], server())
+    with pytest.raises(TypeError, match="the step is given as 'str', expected a number"):
+        subfed.average_cohort(NET, [], server(), step="1")
+    with pytest.raises(TypeError, match="divide_by is given as 'int', expected text"):
+        subfed.average_cohort(NET, [], server(), divide_by=3)
+    with pytest.raises(TypeError, match="the late_weight of 2 rounds passed is given as 'str', expected a number"):
+        subfed.average_cohort(NET, cohort(round=1), server(), round=3, on_late="weigh",
+                              late_weight=lambda passed: "half")
+    with pytest.raises(ZeroDivisionError):
+        subfed.average_cohort(NET, cohort(round=1), server(), round=3, on_late="weigh",
+                              late_weight=lambda passed: 1 / 0)
+    for weight in (True, np.float32(2), fractions.Fraction(1, 3), decimal.Decimal("0.5"), 3):
+        assert subfed.average_cohort(NET, [(*cohort()[0], weight)], server()).held > 0
 
 
 def test_values_that_are_not_finite():

@@ -149,6 +149,23 @@ def test_capacities_are_numbers_or_fractions():
             subfed.draw(NET, subfed.Prefix(), capacity=bad)
 
 
+def test_masks_and_numbers_beyond_64_bits_are_refused_by_name():
+    net = subfed.Model()
+    net.tensor("w", [net.group("h", 2)])
+    for mask in ([True, False], np.array([True, False]), (x > 0 for x in [1, 0])):
+        with pytest.raises(TypeError, match=r"a mask is given, expected the numbers of nodes: numpy.flatnonzero"):
+            subfed.draw(net, lambda request: mask)
+    for node in (2**63, -2**64):
+        with pytest.raises(subfed.Error, match=f"the node is {node}, expected"):
+            subfed.draw(net, lambda request: [node])
+    with pytest.raises(subfed.Error, match="the capacity's denominator is 1180591620717411303424, expected"):
+        subfed.draw(net, subfed.Rolling(), capacity=fractions.Fraction(1, 2**70))
+    with pytest.raises(subfed.Error, match="the capacity is more than a double can hold"):
+        subfed.draw(net, subfed.Rolling(), capacity=10**400)
+    with pytest.raises(TypeError, match="the share of a capacity is given as 'str', expected a number"):
+        subfed.CohortModel(mix=[(1, "half")])
+
+
 def test_groups_may_have_capacities_of_their_own():
     sub = subfed.draw(NET, subfed.Prefix(), capacity=0.2, exceptions={HIDDEN: 0.7})
     assert len(sub["hidden"]) == 7
@@ -227,7 +244,7 @@ def test_an_index_set_of_another_has_the_extent_that_is_given():
 def test_integers_beyond_64_bits_are_refused_as_numbers():
     with pytest.raises(subfed.Error, match=f"the node at position 1 is {2**70}"):
         subfed.IndexSet(10, [1, 2**70])
-    with pytest.raises(subfed.Error, match=f"a dimension is {2**64}"):
+    with pytest.raises(subfed.Error, match=f"the extent is {2**64}"):
         subfed.Model().tensor("w", [2**64])
     with pytest.raises(subfed.Error, match="denominator of a capacity is 10+, expected at most"):
         subfed.Capacity(fractions.Fraction(1, 10**20))

@@ -143,3 +143,53 @@ TEST_CASE("minus zero of a single holder stays") {
   mean.finish({tensor_view<float>(&global, {1})});
   CHECK(std::signbit(global));
 }
+
+TEST_CASE("of a tensor that stays with its client neither values, weights nor shapes matter") {
+  subfed::model net;
+  const auto g = net.group("g", 3);
+  net.tensor("w", {g});
+  net.tensor("own", {g}, subfed::role::local);
+  const submodel sub(net, {index_set(3, {0, 2})});
+  const std::vector<float> values{3, 5};
+  const std::vector<double> ones{1, 1}, bad{std::nan(""), -1};
+  const tensor_view<const float> given(values.data(), {2});
+  const tensor_view<const double> by(ones.data(), {2});
+  for (const auto& own_weights :
+       {tensor_view<const double>(bad.data(), {2}), tensor_view<const double>(nullptr, {0}),
+        tensor_view<const double>(reinterpret_cast<const double*>(std::uintptr_t{16}), {2})}) {
+    element_weighted_average<float> mean(net);
+    mean.add(
+        sub,
+        {given, tensor_view<const float>(reinterpret_cast<const float*>(std::uintptr_t{16}), {2})},
+        {by, own_weights});
+    std::array<float, 3> w{7, 8, 9}, own{1, 2, 3};
+    const auto report =
+        mean.finish({tensor_view<float>(w.data(), {3}), tensor_view<float>(own.data(), {3})});
+    CHECK(w == std::array<float, 3>{3, 8, 5});
+    CHECK(own == std::array<float, 3>{1, 2, 3});
+    CHECK(report.kept == 3);
+  }
+}
+
+TEST_CASE("counters are not averaged: they keep their bits, and nobody holds them") {
+  subfed::model net;
+  net.tensor("w", {2});
+  const auto batches = net.tensor("batches", {}, subfed::role::counter);
+  const auto full = submodel::full(net);
+  const std::vector<float> values{3, 5};
+  const std::vector<double> ones{1, 1};
+  const float found = 9;
+  element_weighted_average<float> mean(net);
+  mean.add(
+      full, {tensor_view<const float>(values.data(), {2}), tensor_view<const float>(&found, {})},
+      {tensor_view<const double>(ones.data(), {2}), tensor_view<const double>(ones.data(), {})});
+  std::array<float, 2> w{7, 8};
+  float counter = 100;
+  const auto report =
+      mean.finish({tensor_view<float>(w.data(), {2}), tensor_view<float>(&counter, {})});
+  CHECK(w == std::array<float, 2>{3, 5});
+  CHECK(counter == 100);
+  CHECK(report.held == 2);
+  CHECK(report.kept == 1);
+  CHECK(mean.held().count(batches) == 0);
+}

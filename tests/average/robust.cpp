@@ -2,6 +2,9 @@
 #include <subfed/average/robust.hpp>
 
 #include <oracle.hpp>
+#include <subfed/average/held_elements.hpp>
+#include <subfed/systems/server_optimizer.hpp>
+#include <subfed/systems/server_rules.hpp>
 #include <support/average_properties.hpp>
 #include <support/executors.hpp>
 
@@ -45,9 +48,11 @@ double robust_of(std::vector<double> values, const robust_options& options, doub
 /// The dumb loop: lists of values, sorted. Values are small whole numbers, whose sums are exact.
 template <class T>
 robust_report robust_by_hand(const support::cohort<T>& group, const robust_options& options,
-                             std::vector<std::vector<T>>& out) {
+                             std::vector<std::vector<T>>& out,
+                             std::vector<std::vector<bool>>& taken) {
   robust_report report;
   out = group.elements();
+  for (const auto& tensor : out) taken.emplace_back(tensor.size(), false);
   for (const auto& c : group.clients) report.clients += c.weight > 0 ? 1 : 0;
   for (std::size_t t = 0; t < out.size(); ++t) {
     std::vector<std::vector<double>> lists(out[t].size());
@@ -85,6 +90,7 @@ robust_report robust_by_hand(const support::cohort<T>& group, const robust_optio
       for (std::size_t j = k; j < h - k; ++j) sum += list[j];
       report.trimmed_elements += static_cast<std::int64_t>(2 * k);
       ++report.held;
+      taken[t][i] = true;
       double value = sum / static_cast<double>(h - 2 * k);
       if (options.content == subfed::content::deltas) {
         value += static_cast<double>(oracle::value_of(out[t][i]));
@@ -160,16 +166,28 @@ TEST_CASE_TEMPLATE("the median and the trimmed mean equal the dumb loop, for any
         .on_few = n % 2 == 0 ? few_holders::keep : few_holders::mean,
         .content = n % 3 == 0 ? subfed::content::deltas : subfed::content::parameters};
     std::vector<std::vector<T>> expected;
-    const robust_report report = robust_by_hand(group, options, expected);
+    std::vector<std::vector<bool>> taken;
+    const robust_report report = robust_by_hand(group, options, expected, taken);
     auto updates = group.updates();
     for (int again = 0; again < 3; ++again) {
       support::cohort<T> copy = group;
       const auto views = copy.global_views();
+      subfed::held_elements held;
       const robust_report found =
-          again == 0 ? robust_cohort<T>(group.net, updates, tensor_views<T>(views), options)
-                     : robust_cohort<T>(group.net, updates, tensor_views<T>(views), options,
-                                        support::backwards{});
+          again == 0   ? robust_cohort<T>(group.net, updates, tensor_views<T>(views), options)
+          : again == 1 ? robust_cohort<T>(group.net, updates, tensor_views<T>(views), options,
+                                          support::backwards{})
+                       : robust_cohort<T>(group.net, updates, tensor_views<T>(views), held, options,
+                                          support::backwards{});
       CHECK(found == report);
+      if (again == 2) {
+        CHECK(held.count() == report.held);
+        for (std::size_t t = 0; t < taken.size(); ++t) {
+          for (std::size_t i = 0; i < taken[t].size(); ++i) {
+            CHECK(held.test(subfed::tensor_id(t), static_cast<std::int64_t>(i)) == taken[t][i]);
+          }
+        }
+      }
       CHECK(copy.rest_untouched());
       for (std::size_t t = 0; t < expected.size(); ++t) {
         const auto after = copy.globals[t].elements();
@@ -222,6 +240,41 @@ TEST_CASE("liars who are fewer than half of a parameter's holders do not move it
   CHECK(steps == std::vector<float>(3, 7));
   CHECK(own == std::vector<float>(3, 8));
   CHECK(report == robust_report{.clients = 5, .held = 3, .kept = 6, .trimmed_elements = 12});
+}
+
+TEST_CASE("an optimiser does not move what has too few holders, or none with a finite value") {
+  subfed::model net;
+  const auto g = net.group("g", 3);
+  net.tensor("x", {g});
+  net.tensor("batches", {}, subfed::role::counter);
+  const float infinite = std::numeric_limits<float>::infinity();
+  const std::vector<float> both{3, infinite}, one{5};
+  const float count = 7;
+  const tensor_view<const float> batches(&count, {});
+  std::vector<subfed::update<float>> updates;
+  for (std::uint64_t c = 0; c < 3; ++c) {
+    updates.push_back({submodel(net, {index_set(3, {0, 2})}, {.client = c}),
+                       {tensor_view<const float>(both.data(), {2}), batches}});
+  }
+  updates.push_back({submodel(net, {index_set(3, {1})}, {.client = 3}),
+                     {tensor_view<const float>(one.data(), {1}), batches}});
+  std::vector<float> globals(3, 1.0f);
+  float counter = 100;
+  const tensor_views<float> all{tensor_view<float>(globals.data(), {3}),
+                                tensor_view<float>(&counter, {})};
+  subfed::server_optimizer<float, subfed::server_sgd> sgd(net, {.lr = 1, .momentum = 0.5});
+  for (double& m : sgd.first_moment(subfed::tensor_id(0))) m = 8;
+  sgd.begin(
+      {tensor_view<const float>(globals.data(), {3}), tensor_view<const float>(&counter, {})});
+  subfed::held_elements held;
+  const robust_report report = robust_cohort<float>(net, updates, all, held);
+  CHECK(report.few == 1);
+  CHECK(report.unheld == 1);
+  CHECK(sgd.finish(held, all).moved == 1);
+  CHECK(globals[0] != 1);
+  CHECK(globals[1] == 1);
+  CHECK(globals[2] == 1);
+  CHECK(held.count(subfed::tensor_id(1)) == 0);
 }
 
 TEST_CASE("what a robust average refuses") {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 using subfed::capacity;
@@ -154,6 +155,24 @@ TEST_CASE("all drop out, or none; one seed decides everything") {
   CHECK(cohort_model({.seed = 1}).members(5) != cohort_model({.seed = 2}).members(5));
 }
 
+TEST_CASE(
+    "shares are any positive weights, as numbers of people or the least and the largest double") {
+  const auto shares = [](double first, double second) {
+    const cohort_model cohort({.mix = {{{capacity(1.0), first}, {capacity(0.5), second}}}});
+    return std::pair(cohort.share(0), cohort.share(1));
+  };
+  CHECK(shares(3.6e9, 1.2e9) == std::pair(0.75, 0.25));
+  CHECK(shares(1e308, 1e308) == std::pair(0.5, 0.5));
+  CHECK(shares(5e-324, 5e-324) == std::pair(0.5, 0.5));
+  CHECK(shares(0.1, 0.7) == std::pair(0.1 / (0.1 + 0.7), 0.7 / (0.1 + 0.7)));
+  const std::pair<double, double> apart = shares(1e308, 5e-324);
+  CHECK(apart.first == 1);
+  CHECK(apart.second < 1e-300);
+  const cohort_model fixed({.mix = {{{capacity(0.5), 5e-324}, {capacity(1.0), 1e308}}},
+                            .capacities = subfed::capacity_assignment::fixed});
+  for (std::uint64_t c = 0; c < 100; ++c) CHECK(fixed.class_of(c, 0) == 1);
+}
+
 TEST_CASE("options that cannot be meant are refused") {
   const auto refusal = [](cohort_options o) { return message_of([&] { cohort_model model(o); }); };
   const std::string start = "subfed: cohort_model: ";
@@ -170,8 +189,12 @@ TEST_CASE("options that cannot be meant are refused") {
   CHECK(refusal({.mix = {{}}}) == start + "the mix has no capacity");
   CHECK(refusal({.mix = {{{capacity(0.5), -1}}}}) ==
         start + "the share of capacity 0.5 is -1, expected a positive number");
-  CHECK(refusal({.mix = {{{capacity(0.5), std::numeric_limits<double>::infinity()}}}}) !=
-        "nothing was thrown");
+  CHECK(refusal({.mix = {{{capacity(0.5), 0}}}}) ==
+        start + "the share of capacity 0.5 is 0, expected a positive number");
+  for (const double share :
+       {std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
+    CHECK(refusal({.mix = {{{capacity(0.5), share}}}}) != "nothing was thrown");
+  }
   CHECK(message_of([] { capacity_mix::two_classes(1.0, 0.5, 1.5); }) ==
         "subfed: capacity_mix: the share of large clients is 1.5, expected 0 to 1");
 }

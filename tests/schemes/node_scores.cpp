@@ -134,3 +134,16 @@ TEST_CASE("node norms refuse other tensors and what is not finite") {
   CHECK(message_of([&] { static_cast<void>(node_norms<float>(net, {})); }) ==
         "subfed: node_norms: 0 global tensors are given for a model of 1");
 }
+
+TEST_CASE("a tensor without elements takes no memory, however long its other dimensions are") {
+  subfed::model net;
+  const auto none = net.group("none", 0), g = net.group("g", 2);
+  net.tensor("empty", {g.block(std::int64_t{1} << 50), none});
+  net.tensor("w", {g});
+  const std::vector<float> w{3, -4};
+  const auto scores = subfed::node_norms<float>(
+      net, {subfed::tensor_view<const float>(nullptr, {std::int64_t{2} << 50, 0}),
+            subfed::tensor_view<const float>(w.data(), {2})});
+  CHECK(scores[g][0] == 3);
+  CHECK(scores[g][1] == 4);
+}

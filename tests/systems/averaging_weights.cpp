@@ -220,10 +220,10 @@ TEST_CASE("bad weights and foreign models are refused, and the state stays") {
           }).find("a weight of tensor 'x' is") != std::string::npos);
   }
   CHECK(message_of([&] { mean.add(full, {view}, {}); }) ==
-        "subfed: element_weighted_average: 0 weight tensors are given, expected 1");
+        "subfed: element_weighted_average: 0 weight tensors are given for a model of 1");
   CHECK(
       message_of([&] { mean.add(full, {view}, {tensor_view<const double>(good.data(), {1})}); }) ==
-      "subfed: element_weighted_average: the weight tensor 'number 0' has shape (1,), expected "
+      "subfed: element_weighted_average: the weight tensor 'x' has shape (1,), expected "
       "(2,)");
   std::array<double, 2> global{5, 6};
   mean.finish({tensor_view<double>(global.data(), {2})});

@@ -314,3 +314,13 @@ TEST_CASE("what is no parameter is not cleared: a variance of 0 would divide by 
   CHECK(variance == matrix(4, 3.0));
   CHECK(own == matrix(4, 5.0));
 }
+
+TEST_CASE("the mean of outputs that are -0 is -0, as in averages") {
+  const float a = -0.0f, b = 0.0f;
+  float mean = 1;
+  const tensor_view<const float> minus(&a, {1}), plus(&b, {1});
+  subfed::average_outputs<float>({minus, minus}, tensor_view<float>(&mean, {1}));
+  CHECK(std::signbit(mean));
+  subfed::average_outputs<float>({minus, plus}, tensor_view<float>(&mean, {1}));
+  CHECK_FALSE(std::signbit(mean));
+}

@@ -294,3 +294,25 @@ TEST_CASE("what does not fit is refused by name") {
         "subfed: trajectory_objective: clients 0 and 0 both have the keep probability 0 for "
         "node 0");
 }
+
+TEST_CASE("copies of an empty group, and rows of a tensor without elements, take no time") {
+  subfed::model net;
+  const auto none = net.group("none", 0), some = net.group("some", 2);
+  net.tensor("copies", {none.repeat(std::int64_t{1} << 40), 3});
+  net.tensor("rows", {some.block(std::int64_t{1} << 40), none});
+  net.tensor("w", {some});
+  const auto full = submodel::full(net);
+  const std::vector<float> before{1, 2}, after{2, 4};
+  const auto views = [&](const std::vector<float>& of) {
+    return subfed::tensor_views<const float>{
+        tensor_view<const float>(nullptr, {0, 3}),
+        tensor_view<const float>(nullptr, {std::int64_t{2} << 40, 0}),
+        tensor_view<const float>(of.data(), {2})};
+  };
+  const std::vector<subfed::trajectory<float>> clients{
+      {full, views(after), subfed::keep_probabilities(net), 1}};
+  const auto found = subfed::similarity_of<float>(net, views(before), clients);
+  CHECK(found.nodes() == 2);
+  CHECK(found(0, 0, 0) == 1);
+  CHECK(found(1, 0, 0) == 4);
+}

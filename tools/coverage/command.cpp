@@ -7,6 +7,7 @@
 #include <cmath>
 #include <common/failure.hpp>
 #include <common/rewritten_line.hpp>
+#include <common/wrapped.hpp>
 #include <exception>
 #include <optional>
 #include <span>
@@ -93,17 +94,21 @@ void run(const options& settings) {
     mix += fmt::format("{}{} ({:.3g} %)", c == 0 ? "" : ", ", settings.class_names[c],
                        100 * cohort.share(c));
   }
-  fmt::print("{}: {} parameters; {} of {} clients per round, {} rounds, {} runs, seed {}\n",
-             settings.on.name, settings.on.net.size(), cohort.asked(), settings.cohort.clients,
-             settings.rounds, settings.repetitions, settings.cohort.seed);
-  fmt::print("Capacities {}{}{}\n\n", mix,
-             settings.class_names.size() == 1 ? ""
-             : settings.cohort.capacities == subfed::capacity_assignment::fixed
-                 ? ", fixed"
-                 : ", redrawn every round",
-             settings.cohort.dropout > 0
-                 ? fmt::format("; {:.3g} % drop out", 100 * settings.cohort.dropout)
-                 : "");
+  const auto print_wrapped = [](const std::string& text) {
+    fmt::print("{}\n", common::wrapped(text));
+  };
+  print_wrapped(
+      fmt::format("{}: {} parameters; {} of {} clients per round, {} rounds, {} runs, seed {}",
+                  settings.on.name, settings.on.net.size(), cohort.asked(), settings.cohort.clients,
+                  settings.rounds, settings.repetitions, settings.cohort.seed));
+  print_wrapped(fmt::format("Capacities {}{}{}\n", mix,
+                            settings.class_names.size() == 1 ? ""
+                            : settings.cohort.capacities == subfed::capacity_assignment::fixed
+                                ? ", fixed"
+                                : ", redrawn every round",
+                            settings.cohort.dropout > 0
+                                ? fmt::format("; {:.3g} % drop out", 100 * settings.cohort.dropout)
+                                : ""));
   fmt::print("{}\n{}\n", node_table(settings, results, expected), whole_table(settings, results));
   if (settings.class_names.size() > 1) fmt::print("{}\n", class_table(settings, results));
   fmt::print("{}\n", verdicts(settings, results));

@@ -9,9 +9,11 @@
 #include <common/failure.hpp>
 #include <common/mix.hpp>
 #include <common/text.hpp>
+#include <common/wrapped.hpp>
 #include <string_view>
 #include <thread>
-#include <type_traits>
+
+#include "number_option.hpp"
 
 namespace coverage_tool {
 namespace {
@@ -21,29 +23,6 @@ using common::failure;
 template <class T>
 void require(bool holds, std::string_view option, std::string_view expected, T found) {
   if (!holds) throw failure(fmt::format("{} is {}, but {} is expected.", option, found, expected));
-}
-
-/// An option that is a number, read completely and independently of the locale.
-template <class T>
-void add_number(CLI::App& app, const char* name, T& variable, const char* about) {
-  app.add_option(
-         name,
-         [name, &variable](const CLI::results_t& words) {
-           const auto found = common::number<T>(words.at(0));
-           if (!found) {
-             throw failure(fmt::format("{} is \"{}\", but {} is expected.", name, words[0],
-                                       std::is_floating_point_v<T> ? "a number such as 0.1"
-                                       : std::is_signed_v<T>
-                                           ? "a whole number"
-                                           : "a whole number from 0 to 2^64 - 1"));
-           }
-           variable = *found;
-           return true;
-         },
-         about, true, [&variable] { return fmt::format("{}", variable); })
-      ->type_name(std::is_floating_point_v<T> ? "FLOAT"
-                  : std::is_signed_v<T>       ? "INT"
-                                              : "UINT");
 }
 
 /// First covers are kept for every node, class and thread, and all of it is written to.
@@ -135,7 +114,7 @@ std::optional<options> parse_options(int argc, const char* const* argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", app.help());
+    fmt::print("{}", common::wrapped(app.help()));
     return std::nullopt;
   } catch (const CLI::ParseError& error) {
     throw failure(fmt::format("{}; --help lists the options.", error.what()));

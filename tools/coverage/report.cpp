@@ -158,14 +158,14 @@ std::string whole_table(const options& settings, std::span<const scheme_result> 
 }
 
 std::string class_table(const options& settings, std::span<const scheme_result> results) {
-  std::string out = fmt::format("{:<24} {:>9} {:>12} {:>12} {:>10} {:>9}\n", "by class of clients",
+  std::string out = fmt::format("{:<24} {:>9} {:>12} {:>12} {:>10} {:>8}\n", "by class of clients",
                                 "capacity", "clients", "times held", "never, %", "Gini");
   for (const scheme_result& r : results) {
     for (std::size_t c = 0; c < settings.class_names.size(); ++c) {
       const auto each = [&](const std::function<double(const class_result&)>& get) {
         return estimate_of(of_runs(r, [&](const repetition& x) { return get(x.classes[c]); })).mean;
       };
-      out += fmt::format("{:<24} {:>9} {:>12} {:>12} {:>10.3f} {:>9.4f}\n", c == 0 ? r.name : "",
+      out += fmt::format("{:<24} {:>9} {:>12} {:>12} {:>10.3f} {:>8.4f}\n", c == 0 ? r.name : "",
                          settings.class_names[c],
                          number(each([](const class_result& x) { return double(x.clients); })),
                          number(each([](const class_result& x) { return x.nodes.mean; })),

@@ -5,6 +5,7 @@
 
 #include <common/failure.hpp>
 #include <common/text.hpp>
+#include <limits>
 #include <optional>
 #include <string_view>
 #include <subfed/schemes/prefix.hpp>
@@ -30,7 +31,7 @@ struct option {
   }
   std::int64_t whole() const {
     const auto found = common::number<std::int64_t>(value);
-    if (!found) refuse();
+    if (!found || *found == (std::numeric_limits<std::int64_t>::min)()) refuse();
     return *found;
   }
   double real() const {
@@ -121,6 +122,11 @@ named_scheme parse_scheme(const std::string& text) {
     const std::size_t equals = words[i].find('=');
     options.push_back({words[i].substr(0, equals),
                        equals == std::string::npos ? "" : words[i].substr(equals + 1), text});
+    for (std::size_t before = 0; before + 1 < options.size(); ++before) {
+      if (options[before].key != options.back().key) continue;
+      throw failure(
+          fmt::format("The scheme \"{}\" has the option \"{}\" twice.", text, options.back().key));
+    }
   }
   named_scheme out;
   if (words[0] == "rolling") {

@@ -113,6 +113,7 @@ std::list<opened_update> open_updates(const file_options& options, const subfed:
   if (clients.empty()) throw failure("No updates are named.");
 
   std::map<std::string, submodels> schemes;
+  schemes.try_emplace(options.scheme, net, options.scheme);
   std::list<opened_update> out;
   for (client_entry entry : clients) {
     try {
@@ -122,10 +123,11 @@ std::list<opened_update> open_updates(const file_options& options, const subfed:
         entry = client_of(file);
         if (const std::string* const said = file.metadata("scheme")) scheme = *said;
       }
-      const auto drawn = schemes.try_emplace(scheme, net, scheme).first;
-      const auto sub = common::about_file(entry.file, [&] { return drawn->second.of(entry); });
+      const auto sub = common::about_file(entry.file, [&] {
+        return schemes.try_emplace(scheme, net, scheme).first->second.of(entry);
+      });
       aligned_views aligned;
-      auto views = client_views(sub, file, globals, aligned);
+      auto views = client_views(sub, file, globals, aligned, options.averaging.content);
       out.push_back({std::move(file), std::move(aligned), sub, std::move(views), entry.weight});
     } catch (const failure& wrong) {
       if (!options.skip_bad) throw;
@@ -211,13 +213,24 @@ int average(const file_options& options) {
   if (options.json) {
     auto text = json_of(report, bad, opaque);
     text["seconds"] = line.elapsed();
-    fmt::print("{}\n", text.dump(2));
+    print_json(text);
     return 0;
   }
   for (const left_out_file& b : bad) fmt::print("left out: {}\n", b.why);
   for (const subfed::update_outcome& o : report.left_out) {
     fmt::print("left out: client {} of round {}: {}{}\n", o.client, o.round, fate_text(o.fate),
                o.tensor.empty() ? "" : fmt::format(" in \"{}\", element {}", o.tensor, o.element));
+  }
+  const std::int64_t left_out =
+      report.skipped_clients + report.late_clients + report.repeated_clients;
+  const auto listed = static_cast<std::int64_t>(report.left_out.size());
+  if (left_out > listed) fmt::print("left out: {} more\n", left_out - listed);
+  if (report.skipped_elements > 0) {
+    fmt::print("left out: {} values that are not finite\n", report.skipped_elements);
+  }
+  if (report.overflowed > 0) {
+    fmt::print("infinite: {} results that are too large for the type of their tensor\n",
+               report.overflowed);
   }
   for (const std::string& name : opaque)
     fmt::print("kept: \"{}\", of a type without numbers\n", name);

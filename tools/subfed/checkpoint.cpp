@@ -119,17 +119,19 @@ std::size_t checkpoint::bytes() const {
   return out;
 }
 
+bool is_aligned(const subfed::byte_tensor& tensor, const std::byte* at) {
+  constexpr std::size_t widest = 8;
+  const auto element = static_cast<std::size_t>(tensor.format().bits) / 8;
+  return !tensor.has_elements() || element == 0 || element > widest ||
+         reinterpret_cast<std::uintptr_t>(at) % element == 0;
+}
+
 subfed::tensor_view<const void> aligned_views::view(const checkpoint& of,
                                                     const stored_tensor& stored) {
   const subfed::byte_tensor& tensor = stored.tensor;
   return common::about_file(of.path(), [&]() -> subfed::tensor_view<const void> {
-    constexpr std::size_t widest = 8;
-    const auto address = reinterpret_cast<std::uintptr_t>(tensor.data());
     const auto size = static_cast<std::size_t>(tensor.size_bytes());
-    const auto element = static_cast<std::size_t>(tensor.format().bits) / 8;
-    if (!tensor.has_elements() || element == 0 || element > widest || address % element == 0) {
-      return subfed::tensor_view<const void>(tensor);
-    }
+    if (is_aligned(tensor, tensor.data())) return subfed::tensor_view<const void>(tensor);
     const std::size_t units = size / sizeof(std::max_align_t) + 1;
     copies_.push_back(std::make_unique<std::max_align_t[]>(units));
     std::memcpy(copies_.back().get(), tensor.data(), size);

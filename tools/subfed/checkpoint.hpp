@@ -59,6 +59,9 @@ class checkpoint {
   std::vector<std::size_t> by_name_;
 };
 
+/// Whether elements of a tensor's type can be at an address.
+bool is_aligned(const subfed::byte_tensor& tensor, const std::byte* at);
+
 /// A view of a tensor in a file. Where its address does not suit its type, of a copy that `copies`
 /// owns.
 ///

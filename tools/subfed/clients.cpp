@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <common/failure.hpp>
+#include <common/strict_json.hpp>
 #include <common/text.hpp>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -63,8 +64,40 @@ void check_columns(const std::vector<std::pair<std::string, std::string>>& field
   }
 }
 
+/// The fields of a line of CSV. One in quotes may have commas, and a quote that is written twice.
+std::vector<std::string> fields_of(const std::string& line,
+                                   const std::function<failure(const std::string&)>& refused) {
+  if (line.find('"') == std::string::npos) return common::pieces(line);
+  constexpr const char* blanks = " \t";
+  std::vector<std::string> out;
+  for (std::size_t at = 0;; ++at) {  // at a field's first character
+    const std::size_t first = line.find_first_not_of(blanks, at);
+    if (first == std::string::npos || line[first] != '"') {
+      const std::size_t end = (std::min)(line.find(',', at), line.size());
+      out.push_back(common::pieces(line.substr(at, end - at))[0]);
+      at = end;
+    } else {
+      std::string& field = out.emplace_back();
+      for (at = first + 1;; ++at) {
+        if (at >= line.size()) throw refused("a quote is not closed.");
+        const bool quote = line[at] == '"';
+        if (quote && (at + 1 == line.size() || line[at + 1] != '"')) break;
+        field += line[at];
+        at += quote ? 1 : 0;
+      }
+      at = (std::min)(line.find_first_not_of(blanks, at + 1), line.size());
+      if (at < line.size() && line[at] != ',') {
+        throw refused(fmt::format("after the field \"{}\" in quotes a comma is expected.", field));
+      }
+    }
+    if (at >= line.size()) return out;
+  }
+}
+
 /// The first line names the columns.
-std::vector<list_row> read_csv(const std::filesystem::path& list, const std::string& text) {
+std::vector<list_row> read_csv(const std::filesystem::path& list, std::string text) {
+  constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";  // as spreadsheets write it
+  if (text.starts_with(byte_order_mark)) text.erase(0, byte_order_mark.size());
   std::vector<list_row> out;
   std::vector<std::pair<std::string, std::string>> columns;
   std::size_t number = 0;
@@ -74,7 +107,7 @@ std::vector<list_row> read_csv(const std::filesystem::path& list, const std::str
     const auto refused = [&](const std::string& why) { return failure(place + ": " + why); };
     if (line.empty() || line == "\r") continue;
     const std::vector<std::string> fields =
-        common::pieces(line.back() == '\r' ? line.substr(0, line.size() - 1) : line);
+        fields_of(line.back() == '\r' ? line.substr(0, line.size() - 1) : line, refused);
     if (columns.empty()) {
       for (const std::string& column : fields) columns.emplace_back(column, "");
       check_columns(columns, refused);
@@ -92,11 +125,16 @@ std::vector<list_row> read_csv(const std::filesystem::path& list, const std::str
 
 /// An array of objects: [{"client": 0, "capacity": "1/2"}, ..].
 std::vector<list_row> read_json(const std::filesystem::path& list, const std::string& text) {
-  const auto parsed = nlohmann::ordered_json::parse(text, nullptr, false);
-  if (!parsed.is_array()) {
-    throw failure(list.string() +
-                  R"(: it is no JSON array of objects like {"client": 0, "capacity": "1/2"}.)");
-  }
+  const auto parsed = common::about_file(list, [&] {
+    try {
+      auto array = common::parse_strictly<nlohmann::ordered_json>(text);
+      if (array.is_array()) return array;
+    } catch (const nlohmann::json::out_of_range&) {
+      throw failure("it has a number that no double can hold.");
+    } catch (const nlohmann::json::exception&) {
+    }
+    throw failure(R"(it is no JSON array of objects like {"client": 0, "capacity": "1/2"}.)");
+  });
   std::vector<list_row> out;
   for (const auto& row : parsed) {
     std::string place = fmt::format("{}, row {}", list.string(), out.size() + 1);
@@ -128,6 +166,9 @@ std::vector<client_entry> read_clients(const std::filesystem::path& list, std::u
     entry.key.seed = seed;
     for (const auto& [column, value] : row.fields) {
       if (column == "file") {
+        if (value.find('\0') != std::string::npos) {
+          throw failure(row.place + ": the file's name has a character 0.");
+        }
         if (!value.empty()) entry.file = common::detail::folder_of(list) / value;
         continue;
       }
@@ -159,7 +200,8 @@ client_entry client_of(const checkpoint& file) {
           fmt::format("{}: the metadata lacks the {}; --clients gives a list that has it.",
                       file.path().string(), key));
     }
-    if (!set(out, key, *text)) {
+    const bool understood = common::about_file(file.path(), [&] { return set(out, key, *text); });
+    if (!understood) {
       throw failure(fmt::format("{}: the metadata's {} \"{}\" is not understood.",
                                 file.path().string(), key, *text));
     }

@@ -200,7 +200,7 @@ int put_back(const file_options& options) {
   const auto sub = drawn.of(client);
   aligned_views aligned;
   const auto olds = server_views(net, server, aligned);
-  const auto locals = client_views(sub, file, olds, aligned);
+  const auto locals = client_views(sub, file, olds, aligned, subfed::content::parameters);
   checkpoint_copy out(server, options.out);
   while (out.copy_some(std::size_t{1} << 24) > 0) {
   }

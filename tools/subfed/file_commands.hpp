@@ -2,8 +2,11 @@
 /// The subcommands that work on checkpoints and updates in files.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <subfed/average/options.hpp>
 #include <vector>
@@ -31,6 +34,9 @@ struct file_options {
   bool one_round = false;  // average: updates of `round` alone
 };
 
+/// Prints JSON. What is not UTF-8, as the names of files may be, is replaced in it.
+void print_json(const nlohmann::ordered_json& value);
+
 /// Each returns the program's exit status.
 int info(const std::vector<std::string>& files, bool json);
 int check(const file_options& options, const std::vector<std::string>& files);
@@ -51,12 +57,12 @@ subfed::model whole_model(const std::string& model, const checkpoint& server);
 std::vector<std::string> opaque_tensors(const checkpoint& server);
 
 /// The views of a client's tensors in the model's order; of a local tensor that the file lacks, an
-/// empty one.
+/// empty one. Deltas of integers may have another integer type than the model.
 ///
 /// Throws  failure that names file, tensor, expected and found.
 subfed::tensor_views<const void> client_views(const subfed::submodel& sub, const checkpoint& file,
                                               const subfed::tensor_views<const void>& globals,
-                                              aligned_views& aligned);
+                                              aligned_views& aligned, subfed::content what);
 subfed::tensor_views<const void> server_views(const subfed::model& net, const checkpoint& server,
                                               aligned_views& aligned);
 
@@ -73,7 +79,9 @@ class checkpoint_copy {
   std::size_t bytes() const;
   /// Copies a part of them, at most so many; returns how many, 0 when all are copied.
   std::size_t copy_some(std::size_t bytes);
-  /// The writable view of a tensor.
+  /// The writable view of a tensor: of a copy where its address in the file does not suit its type.
+  ///
+  /// Pre  all is copied.
   subfed::tensor_view<void> view(const stored_tensor& tensor);
   void finish();
 
@@ -85,6 +93,12 @@ class checkpoint_copy {
     std::size_t part, begin, end;
   };
   std::vector<range> copied_;  // what is left, from the end
+  struct misplaced {
+    std::byte* at;
+    std::size_t size;
+    std::unique_ptr<std::max_align_t[]> elements;
+  };
+  std::vector<misplaced> elsewhere_;
 };
 
 }  // namespace tool

@@ -12,10 +12,16 @@ namespace tool {
 
 using common::failure;
 
+namespace {
+bool is_opaque(const stored_tensor& t) {
+  return !t.tensor.has_elements() || t.tensor.rank() > subfed::max_rank;
+}
+}  // namespace
+
 std::vector<std::string> opaque_tensors(const checkpoint& server) {
   std::vector<std::string> out;
   for (const stored_tensor& t : server.tensors()) {
-    if (!t.tensor.has_elements() || t.tensor.rank() > subfed::max_rank) out.push_back(t.name);
+    if (is_opaque(t)) out.push_back(t.name);
   }
   return out;
 }
@@ -42,10 +48,8 @@ subfed::model whole_model(const std::string& model, const checkpoint& server) {
   std::vector<std::string> described;
   for (const auto& info : net.tensors()) described.push_back(info.name);
   std::sort(described.begin(), described.end());
-  const std::vector<std::string> opaque = opaque_tensors(server);
   for (const stored_tensor& t : server.tensors()) {
-    if (std::binary_search(described.begin(), described.end(), t.name)) continue;
-    if (std::find(opaque.begin(), opaque.end(), t.name) != opaque.end()) continue;
+    if (is_opaque(t) || std::binary_search(described.begin(), described.end(), t.name)) continue;
     std::vector<subfed::dimension> extents;
     for (const std::int64_t extent : t.tensor.extents()) extents.emplace_back(extent);
     const auto kind = t.tensor.format().kind;
@@ -66,7 +70,7 @@ subfed::tensor_views<const void> server_views(const subfed::model& net, const ch
 
 subfed::tensor_views<const void> client_views(const subfed::submodel& sub, const checkpoint& file,
                                               const subfed::tensor_views<const void>& globals,
-                                              aligned_views& aligned) {
+                                              aligned_views& aligned, subfed::content what) {
   const auto is_floating = [](subfed::element_format f) {
     return f.kind == subfed::number_kind::floating || f.kind == subfed::number_kind::brain;
   };
@@ -89,7 +93,9 @@ subfed::tensor_views<const void> client_views(const subfed::submodel& sub, const
                       sub.origin().client, sub.origin().round));
     }
     const bool fits = view.format() == globals[t].format() ||
-                      (is_floating(view.format()) && is_floating(globals[t].format()));
+                      (is_floating(view.format()) && is_floating(globals[t].format())) ||
+                      (what == subfed::content::deltas && !is_floating(view.format()) &&
+                       !is_floating(globals[t].format()));
     if (!fits) {
       throw failure(fmt::format("{}: tensor \"{}\" has elements of type {}, expected {}.",
                                 file.path().string(), info.name, view.element_name(),
@@ -155,7 +161,14 @@ std::size_t checkpoint_copy::copy_some(std::size_t bytes) {
 
 subfed::tensor_view<void> checkpoint_copy::view(const stored_tensor& stored) {
   const auto offset = stored.tensor.data() - from_.parts()[stored.part].file.bytes().data();
-  std::byte* const at = parts_[stored.part]->bytes().data() + offset;
+  std::byte* at = parts_[stored.part]->bytes().data() + offset;
+  const auto size = static_cast<std::size_t>(stored.tensor.size_bytes());
+  if (!is_aligned(stored.tensor, at)) {
+    auto moved = std::make_unique<std::max_align_t[]>(size / sizeof(std::max_align_t) + 1);
+    std::memcpy(moved.get(), at, size);
+    elsewhere_.push_back({at, size, std::move(moved)});
+    at = reinterpret_cast<std::byte*>(elsewhere_.back().elements.get());
+  }
   const subfed::byte_tensor copied(stored.tensor.label(), stored.tensor.format(),
                                    {stored.tensor.extents().begin(), stored.tensor.extents().end()},
                                    stored.tensor.element_order(), at);
@@ -169,6 +182,7 @@ subfed::tensor_view<void> checkpoint_copy::view(const stored_tensor& stored) {
 }
 
 void checkpoint_copy::finish() {
+  for (const misplaced& m : elsewhere_) std::memcpy(m.at, m.elements.get(), m.size);
   for (auto& part : parts_) part->finish();
   if (from_.has_index()) common::write_file(to_, common::read_file(from_.path()));
 }

@@ -1,20 +1,27 @@
 // SPDX-License-Identifier: MIT
 #include "file_options.hpp"
 
+#include <fmt/format.h>
+
+#include <common/failure.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "../coverage/number_option.hpp"
 #include "choice.hpp"
 #include "file_commands.hpp"
 
 namespace tool {
 namespace {
 
+using coverage_tool::add_number;
+
 constexpr const char* scheme_text =
-    "The scheme, with options after colons: rolling[:step=N:overlap=R:backward:phase=N:"
-    "client-phase=N], random[:pool=S:pool-per-round=S:shared=ROUNDS:per-client], static or "
-    "ensemble[:advance=N]; all but ensemble take round=floor|ceil|nearest.";
+    "The scheme, with options after colons, such as rolling:step=4:round=ceil. rolling has step=N, "
+    "overlap=R, backward, phase=N and client-phase=N; random has pool=S, pool-per-round=S, "
+    "shared=ROUNDS and per-client; static; ensemble has advance=N; all but ensemble have "
+    "round=floor|ceil|nearest.";
 
 void add_model(CLI::App* command, file_options& o) {
   command
@@ -33,13 +40,17 @@ void add_server(CLI::App* command, file_options& o) {
 }
 void add_key(CLI::App* command, file_options& o) {
   command->add_option("--scheme", o.scheme, scheme_text);
-  command->add_option("--seed", o.seed, "The seed of random schemes.");
-  command->add_option("--round", o.round, "The round, where a list has no column for it.");
+  add_number(*command, "--seed", o.seed, "The seed of random schemes.");
+  add_number(*command, "--round", o.round, "The round, where a list has no column for it.");
+}
+void add_threads(CLI::App* command, file_options& o) {
+  add_number(*command, "--threads", o.threads,
+             "Threads, at most 1024; 0 for as many as there are cores.");
 }
 
 void add_averaging(CLI::App* command, file_options& o) {
   subfed::average_options& how = o.averaging;
-  command->add_option("--step", how.step, "The server's step size, for parameters.");
+  add_number(*command, "--step", how.step, "The server's step size, for parameters.");
   add_choice<subfed::divisor>(
       command, "--divide-by", how.divide_by,
       {{"holders", subfed::divisor::holders}, {"cohort", subfed::divisor::cohort}},
@@ -82,7 +93,13 @@ void add_file_commands(CLI::App& app, std::function<int()>& chosen) {
   const auto names = std::make_shared<std::vector<std::string>>();
   const auto add = [&](const char* name, const char* help, std::function<int()> run) {
     CLI::App* const command = app.add_subcommand(name, help);
-    command->callback([&chosen, run = std::move(run)] { chosen = run; });
+    command->callback([&chosen, o, run = std::move(run)] {
+      if (o->threads < 0 || o->threads > 1024) {
+        throw common::failure(
+            fmt::format("--threads is {}, but 0 to 1024 is expected.", o->threads));
+      }
+      chosen = run;
+    });
     return command;
   };
 
@@ -111,7 +128,7 @@ void add_file_commands(CLI::App& app, std::function<int()>& chosen) {
       ->required();
   add_key(command, *o);
   command->add_option("--out", o->out, "A folder for the clients' files.")->required();
-  command->add_option("--threads", o->threads, "Threads; 0 for as many as there are cores.");
+  add_threads(command, *o);
   command->add_flag("--dry-run", o->dry_run, "Says what would be written, and writes nothing.");
 
   command = add("average",
@@ -131,7 +148,7 @@ void add_file_commands(CLI::App& app, std::function<int()>& chosen) {
   add_averaging(command, *o);
   command->add_option("--out", o->out, "The new model: a file, or an index in another folder.")
       ->required();
-  command->add_option("--threads", o->threads, "Threads; 0 for as many as there are cores.");
+  add_threads(command, *o);
   command->add_flag("--dry-run", o->dry_run,
                     "Reads the headers, says what would be read and written, and writes nothing.");
   command->add_flag("--json", o->json, "Prints the report as JSON.");

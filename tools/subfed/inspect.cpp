@@ -116,8 +116,9 @@ class touched_nodes {
         out.insert(out.end(), static_cast<std::size_t>(part.whole), {net_.groups().size(), 0});
         continue;
       }
-      for (std::int64_t copy = 0; copy < part.repeat; ++copy) {
-        for (std::int64_t node = 0; node < net_.groups()[part.group].extent; ++node) {
+      const std::int64_t nodes = net_.groups()[part.group].extent;
+      for (std::int64_t copy = 0; nodes != 0 && copy < part.repeat; ++copy) {
+        for (std::int64_t node = 0; node < nodes; ++node) {
           out.insert(out.end(), static_cast<std::size_t>(part.block), {part.group, node});
         }
       }
@@ -131,6 +132,10 @@ class touched_nodes {
 };
 
 }  // namespace
+
+void print_json(const ordered_json& value) {
+  fmt::print("{}\n", value.dump(2, ' ', false, ordered_json::error_handler_t::replace));
+}
 
 int info(const std::vector<std::string>& files, bool json) {
   ordered_json all = ordered_json::array();
@@ -173,7 +178,7 @@ int info(const std::vector<std::string>& files, bool json) {
       }
     }
   }
-  if (json) fmt::print("{}\n", all.dump(2));
+  if (json) print_json(all);
   return 0;
 }
 
@@ -296,7 +301,7 @@ int diff(const std::string& before_path, const std::string& after_path, const st
     }
   }
   if (json) {
-    fmt::print("{}\n", out.dump(2));
+    print_json(out);
     return same ? 0 : 2;
   }
   if (rows.size() > 1) print_table(rows);
@@ -343,7 +348,7 @@ int cost(const file_options& options, const std::vector<std::string>& capacities
                    {"bytes_up", bytes.up}});
   }
   if (options.json) {
-    fmt::print("{}\n", out.dump(2));
+    print_json(out);
   } else {
     print_table(rows);
   }

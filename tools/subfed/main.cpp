@@ -4,10 +4,12 @@
 #include <common/failure.hpp>
 #include <common/program.hpp>
 #include <common/text.hpp>
+#include <common/wrapped.hpp>
 
 #include <cstdint>
 #include <cstdio>
 #include <functional>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <subfed/version.hpp>
@@ -119,7 +121,10 @@ int run(int argc, const char* const* argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help) {
-    return app.exit(help);
+    std::ostringstream text;
+    const int status = app.exit(help, text, text);
+    std::fputs(common::wrapped(text.str()).c_str(), stdout);
+    return status;
   } catch (const CLI::ParseError& error) {
     throw common::failure(std::string(error.what()) + "; --help lists the options.");
   }

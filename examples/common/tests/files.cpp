@@ -163,6 +163,21 @@ TEST_CASE("what is no file is written to and stays what it is") {
   CHECK(std::filesystem::is_character_file("/dev/null"));
 }
 
+TEST_CASE("a file that appears at the end does not replace a device, a pipe or a folder") {
+  const temporary_folder folder;
+  const auto pipe = folder.path() / "pipe", link = folder.path() / "link";
+  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  std::filesystem::create_symlink("pipe", link);
+  for (const auto& path : {pipe, link, std::filesystem::path("/dev/null")}) {
+    CHECK(message_of([&] { common::unfinished_file file(path); }) ==
+          path.string() + " is not a regular file, and is not replaced by one.");
+  }
+  CHECK(message_of([&] { common::unfinished_file file(folder.path()); }) ==
+        folder.path().string() + " cannot be written: Is a directory.");
+  CHECK(std::filesystem::is_fifo(pipe));
+  CHECK(names_in(folder.path()).size() == 2);
+}
+
 TEST_CASE("a link stays a link, and an older file keeps its permissions") {
   const temporary_folder folder;
   const auto file = folder.path() / "file", link = folder.path() / "link";
@@ -173,6 +188,24 @@ TEST_CASE("a link stays a link, and an older file keeps its permissions") {
   CHECK(std::filesystem::is_symlink(link));
   CHECK(text_of(file) == "new");
   CHECK(std::filesystem::status(file).permissions() == std::filesystem::perms(0640));
+}
+
+TEST_CASE("a link to what is not there yet stays a link, and the file is where it leads") {
+  const temporary_folder folder;
+  const auto first = folder.path() / "first", second = folder.path() / "second";
+  std::filesystem::create_directory(folder.path() / "other");
+  std::filesystem::create_symlink("second", first);
+  std::filesystem::create_symlink("other/file", second);
+  common::write_file(first, "text");
+  CHECK(std::filesystem::is_symlink(first));
+  CHECK(std::filesystem::is_symlink(second));
+  CHECK(text_of(folder.path() / "other" / "file") == "text");
+  CHECK(names_in(folder.path() / "other").size() == 1);
+  const auto loop = folder.path() / "loop";
+  std::filesystem::create_symlink("loop", loop);
+  CHECK(message_of([&] { common::write_file(loop, "text"); }) ==
+        loop.string() + " cannot be written: " + std::generic_category().message(ELOOP) + ".");
+  CHECK(std::filesystem::is_symlink(loop));
 }
 
 TEST_CASE("two processes that write one file at once leave one of the two texts, whole") {

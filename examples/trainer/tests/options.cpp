@@ -396,6 +396,9 @@ TEST_CASE("what cannot be meant is refused") {
   CHECK(refused({"--methods", "heterofl"}).find("--methods") != std::string::npos);
   CHECK(refused({"--rounds", "ten"}).find("--rounds") != std::string::npos);
   CHECK(refused({"--seed", "-1"}).starts_with("--seed: -1 is negative"));
+  for (const char* option : {"--momentum", "--weight-decay", "--seed", "--rounds"}) {
+    CHECK(refused({option, ""}).starts_with(std::string(option) + ": a number is expected"));
+  }
   CHECK(refused({"--device", "tpu"}) == "--device is \"tpu\", but cpu or cuda is expected.");
   CHECK(refused({"--decay-at", "0.5,2"}) == "--decay-at is 2, but 0 to 1 is expected.");
   CHECK(refused({"--decay-at", "0.5,x"}) == "--decay-at: \"x\" is not a number.");

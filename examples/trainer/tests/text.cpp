@@ -4,12 +4,12 @@
 
 #include <string>
 
+#include <common/wrapped.hpp>
 #include "interruption.hpp"
 #include "progress.hpp"
-#include "wrapped.hpp"
 
 TEST_CASE("text is broken at blanks, under the column where it begins") {
-  using trainer::wrapped;
+  using common::wrapped;
   CHECK(wrapped("") == "");
   CHECK(wrapped("a b\nc\n", 3) == "a b\nc\n");
   CHECK(wrapped("one two three", 7) == "one two\nthree");

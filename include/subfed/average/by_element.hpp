@@ -33,6 +33,8 @@ namespace subfed::inline v0 {
 ///
 ///   theta[k] = sum over the clients m that hold k of p_m[k] theta_m[k]  /  sum of their p_m[k]
 ///
+/// Local tensors and counters keep the server's values, and neither values nor weights of them are read.
+///
 /// Numerics  Sums in double in the order of the calls, one rounding to T. Sums and weights are
 ///           multiplied by a power of two where they are very large or small, so that finite values
 ///           have a finite mean.
@@ -50,15 +52,19 @@ class element_weighted_average {
   }
 
   /// Shapes  Tensor t and its weights are sub.extents(tensor_id(t)); any strides. Of a local tensor
-  ///         neither is read.
+  ///         any view is accepted of both, of a counter any view of the weights.
   /// Throws  error for another model, wrong shapes, a weight that is negative or not finite, or one
   ///         that is too far from the others to be added to them; the state is then unchanged.
   void add(const submodel& sub, const tensor_views<const T>& tensors,
            const tensor_views<const double>& weights) {
     const detail::float_mode mode;
     detail::check_update<T>("element_weighted_average", net_, sub, tensors, 1);
-    detail::check_same_shapes("element_weighted_average", "weight", tensors, weights);
+    detail::check_count("element_weighted_average", "weight", net_, weights.size(),
+                        {.client = sub.origin().client});
     for (std::size_t t = 0; t < weights.size(); ++t) {
+      if (!is_averaged(t)) continue;
+      detail::check_shape("element_weighted_average", "weight", net_.tensors()[t].name,
+                          weights[t].extents(), sub.extents(tensor_id(t)));
       detail::for_each_offset(weights[t], [&](std::int64_t o) {
         const double w = weights[t].data_handle()[o];
         if (detail::is_finite_double(w) && w >= 0) return;
@@ -75,7 +81,7 @@ class element_weighted_average {
       values.emplace_back();
       own.emplace_back();
       walks.push_back(detail::held_walk(sub, t));
-      if (net_.tensors()[t].is_local()) continue;
+      if (!is_averaged(t)) continue;
       values.back() = packed(tensors[t]);
       own.back() = packed(weights[t]);
       detail::for_each_held(walks[t], [&](std::int64_t g, std::int64_t l) {
@@ -84,7 +90,7 @@ class element_weighted_average {
       });
     }
     for (std::size_t t = 0; t < tensors.size(); ++t) {
-      if (net_.tensors()[t].is_local()) continue;
+      if (!is_averaged(t)) continue;
       move_to(t, ranges[t]);
       const std::int64_t exponent = ranges[t].exponent;
       detail::for_each_held(walks[t], [&](std::int64_t g, std::int64_t l) {
@@ -98,8 +104,8 @@ class element_weighted_average {
     ++clients_;
   }
 
-  /// Post    Elements that nobody holds with a positive weight keep their bits, and so do local
-  ///         tensors, which are reported as kept.
+  /// Post    Elements that nobody holds with a positive weight keep their bits, and so do local tensors
+  ///         and counters, which are reported as kept.
   /// Throws  error for a wrong number or shape of tensors, or ones that overlap in memory; nothing
   ///         has been written then.
   average_report finish(const tensor_views<T>& globals) const {
@@ -113,7 +119,7 @@ class element_weighted_average {
     average_report report;
     report.clients = clients_;
     for (std::size_t t = 0; t < globals.size(); ++t) {
-      if (net_.tensors()[t].is_local()) {
+      if (!is_averaged(t)) {
         report.kept += globals[t].size();
         continue;
       }
@@ -149,6 +155,11 @@ class element_weighted_average {
   }
 
  private:
+  bool is_averaged(std::size_t t) const {
+    const auto& info = net_.tensors()[t];
+    return !info.is_local() && info.role != role::counter;
+  }
+
   /// Extends the range of a tensor's products by the product of a weight and a value.
   void include(detail::product_range& range, const submodel& sub, std::size_t t, std::int64_t at,
                double weight, double x) const {

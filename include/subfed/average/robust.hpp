@@ -6,9 +6,11 @@
 #include <subfed/average/cohort.hpp>
 #include <subfed/average/detail/any_element.hpp>
 #include <subfed/average/detail/checks.hpp>
+#include <subfed/average/held_elements.hpp>
 #include <subfed/average/options.hpp>
 #include <subfed/detail/arithmetic.hpp>
 #include <subfed/detail/float_mode.hpp>
+#include <subfed/detail/internals.hpp>
 #include <subfed/detail/memory_overlap.hpp>
 #include <subfed/detail/tensor_checks.hpp>
 #include <subfed/error.hpp>
@@ -130,10 +132,11 @@ inline std::int64_t trimmed_of(std::int64_t h, double trim) noexcept {
 }
 
 /// Elements of the rows begin .. end-1 of a tensor. A row is one index of all dimensions but the last.
+/// taken, where it is not null: of each element whether it gets a value.
 template <class E>
 void robust_rows(const tensor_view<E>& global, const std::vector<robust_holder>& holders,
                  const robust_options& options, std::int64_t begin, std::int64_t end,
-                 robust_report& report) {
+                 robust_report& report, std::vector<unsigned char>* taken) {
   using traits = scalar_traits<E>;
   struct active {
     const robust_holder* holder;
@@ -165,6 +168,7 @@ void robust_rows(const tensor_view<E>& global, const std::vector<robust_holder>&
     }
     const std::int64_t length = rank == 0 ? 1 : global.extents()[outer];
     const std::int64_t stride = rank == 0 ? 1 : global.strides()[outer];
+    if (taken != nullptr) taken->resize(static_cast<std::size_t>((end - begin) * length), 0);
     for (std::int64_t i = 0; i < length; ++i) {
       values.clear();
       for (const active& a : here) {
@@ -190,6 +194,7 @@ void robust_rows(const tensor_view<E>& global, const std::vector<robust_holder>&
       report.few += few ? 1 : 0;
       if (few && options.on_few == few_holders::keep) continue;
       ++report.held;
+      if (taken != nullptr) (*taken)[static_cast<std::size_t>((row - begin) * length + i)] = 1;
       const std::int64_t k = few ? 0 : trimmed_of(h, options.trim);
       report.trimmed_elements += 2 * k;
       const double value = values.mean_without(k);
@@ -218,6 +223,79 @@ inline void add_counts(robust_report& to, const robust_report& from) noexcept {
   to.skipped_elements += from.skipped_elements;
   to.trimmed_elements += from.trimmed_elements;
   to.overflowed += from.overflowed;
+}
+
+/// held may be null.
+template <class T, class U, class Executor>
+robust_report robust_updates(const model& net, std::span<const update<U>> updates,
+                             const tensor_views<T>& globals, held_elements* held,
+                             const robust_options& options, Executor&& run_by) {
+  check_robust_options(options);
+  check_globals("robust_cohort", net, globals);
+  robust_report report;
+  placed_tensors memory;
+  for (std::size_t t = 0; t < globals.size(); ++t) {
+    memory.add(globals[t], net.tensors()[t].name, access::writes);
+  }
+  for (const auto& u : updates) {
+    check_update<U>("robust_cohort", net, u.sub, u.tensors, u.weight);
+    check_convertible("robust_cohort", net, globals, u.tensors, options.content);
+    if (!(u.weight > 0)) continue;
+    ++report.clients;
+    for (std::size_t t = 0; t < globals.size(); ++t) {
+      if (net.tensors()[t].is_local()) continue;
+      memory.add(u.tensors[t], net.tensors()[t].name, access::reads);
+    }
+  }
+  memory.check_apart("robust_cohort");
+  if (held != nullptr) *held = held_elements(net);
+  for (std::size_t t = 0; t < globals.size(); ++t) {
+    const auto& info = net.tensors()[t];
+    with_type(globals[t], [&]<class E>(const tensor_view<E>& global) {
+      if constexpr (averageable<E>) {
+        if (!info.is_local() && info.role != role::counter) {
+          if (global.size() == 0) return;
+          std::vector<robust_holder> holders;
+          for (const auto& u : updates) {
+            if (!(u.weight > 0)) continue;
+            with_type(u.tensors[t], [&]<class F>(const tensor_view<const F>& tensor) {
+              if constexpr (averageable<F>) {
+                robust_holder h;
+                h.data = element_pointer<any_element>::from(tensor.data_handle());
+                std::copy(tensor.strides().begin(), tensor.strides().end(), h.strides.begin());
+                h.places = places_in(u.sub[tensor_id(t)], info.extents);
+                holders.push_back(std::move(h));
+              }
+            });
+          }
+          const std::int64_t length =
+              global.rank() == 0 ? 1
+                                 : global.extents()[static_cast<std::size_t>(global.rank() - 1)];
+          const std::int64_t rows = global.size() / length;
+          const std::int64_t a_part = (std::max)(std::int64_t{1 << 14} / length, std::int64_t{1});
+          std::vector<robust_report> parts(static_cast<std::size_t>((rows + a_part - 1) / a_part));
+          std::vector<std::vector<unsigned char>> taken(held != nullptr ? parts.size() : 0);
+          run_by.parallel_for(static_cast<std::int64_t>(parts.size()), [&](std::int64_t p) {
+            const float_mode mode;
+            const auto number = static_cast<std::size_t>(p);
+            robust_rows(global, holders, options, p * a_part, (std::min)(rows, (p + 1) * a_part),
+                        parts[number], held != nullptr ? &taken[number] : nullptr);
+          });
+          for (const robust_report& part : parts) add_counts(report, part);
+          std::int64_t element = 0;
+          for (const std::vector<unsigned char>& part : taken) {
+            for (const unsigned char has : part) {
+              if (has != 0) internals::add(*held, t, element, 1, 1);
+              ++element;
+            }
+          }
+          return;
+        }
+      }
+      report.kept += global.size();
+    });
+  }
+  return report;
 }
 
 }  // namespace detail
@@ -249,63 +327,19 @@ requires(averageable<T> || std::is_void_v<T>) robust_report
     robust_cohort(const model& net, std::span<const std::type_identity_t<update<U>>> updates,
                   const tensor_views<std::type_identity_t<T>>& globals,
                   const robust_options& options = {}, Executor&& run_by = {}) {
-  detail::check_robust_options(options);
-  detail::check_globals("robust_cohort", net, globals);
-  robust_report report;
-  detail::placed_tensors memory;
-  for (std::size_t t = 0; t < globals.size(); ++t) {
-    memory.add(globals[t], net.tensors()[t].name, detail::access::writes);
-  }
-  for (const auto& u : updates) {
-    detail::check_update<U>("robust_cohort", net, u.sub, u.tensors, u.weight);
-    detail::check_convertible("robust_cohort", net, globals, u.tensors, options.content);
-    if (!(u.weight > 0)) continue;
-    ++report.clients;
-    for (std::size_t t = 0; t < globals.size(); ++t) {
-      if (net.tensors()[t].is_local()) continue;
-      memory.add(u.tensors[t], net.tensors()[t].name, detail::access::reads);
-    }
-  }
-  memory.check_apart("robust_cohort");
-  for (std::size_t t = 0; t < globals.size(); ++t) {
-    const auto& info = net.tensors()[t];
-    detail::with_type(globals[t], [&]<class E>(const tensor_view<E>& global) {
-      if constexpr (averageable<E>) {
-        if (!info.is_local() && info.role != role::counter) {
-          if (global.size() == 0) return;
-          std::vector<detail::robust_holder> holders;
-          for (const auto& u : updates) {
-            if (!(u.weight > 0)) continue;
-            detail::with_type(u.tensors[t], [&]<class F>(const tensor_view<const F>& tensor) {
-              if constexpr (averageable<F>) {
-                detail::robust_holder h;
-                h.data = detail::element_pointer<detail::any_element>::from(tensor.data_handle());
-                std::copy(tensor.strides().begin(), tensor.strides().end(), h.strides.begin());
-                h.places = detail::places_in(u.sub[tensor_id(t)], info.extents);
-                holders.push_back(std::move(h));
-              }
-            });
-          }
-          const std::int64_t length =
-              global.rank() == 0 ? 1
-                                 : global.extents()[static_cast<std::size_t>(global.rank() - 1)];
-          const std::int64_t rows = global.size() / length;
-          const std::int64_t a_part = (std::max)(std::int64_t{1 << 14} / length, std::int64_t{1});
-          std::vector<robust_report> parts(static_cast<std::size_t>((rows + a_part - 1) / a_part));
-          run_by.parallel_for(static_cast<std::int64_t>(parts.size()), [&](std::int64_t p) {
-            const detail::float_mode mode;
-            detail::robust_rows(global, holders, options, p * a_part,
-                                (std::min)(rows, (p + 1) * a_part),
-                                parts[static_cast<std::size_t>(p)]);
-          });
-          for (const robust_report& part : parts) detail::add_counts(report, part);
-          return;
-        }
-      }
-      report.kept += global.size();
-    });
-  }
-  return report;
+  return detail::robust_updates<T, U>(net, updates, globals, nullptr, options, run_by);
+}
+
+/// The same, and says which elements got a value, for server optimisers: not those with few holders that
+/// are kept, nor those whose holders have no finite value.
+///
+/// Cost      One byte for each element of a tensor at a time.
+template <class T, class U = T, executor Executor = serial>
+requires(averageable<T> || std::is_void_v<T>) robust_report
+    robust_cohort(const model& net, std::span<const std::type_identity_t<update<U>>> updates,
+                  const tensor_views<std::type_identity_t<T>>& globals, held_elements& held,
+                  const robust_options& options = {}, Executor&& run_by = {}) {
+  return detail::robust_updates<T, U>(net, updates, globals, &held, options, run_by);
 }
 
 }  // namespace subfed::inline v0

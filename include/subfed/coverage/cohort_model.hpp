@@ -189,21 +189,27 @@ class cohort_model {
 
  private:
   void settle_shares() {
-    double sum = 0;
+    double largest = 0;
     for (const capacity_class& c : options_.mix.classes) {
-      // NaN and infinity fail the second comparison; under -ffast-math they are detected by the
-      // bits.
-      if (c.share == 0 || !detail::in_unit_interval(c.share / 1e9)) {
+      if (!detail::is_finite_double(c.share) || !(c.share > 0)) {
         detail::fail("subfed: cohort_model: the share of capacity " +
                      detail::text(c.capacity.value()) + " is " + detail::text(c.share) +
                      ", expected a positive number");
       }
-      sum += c.share;
+      largest = (std::max)(largest, c.share);
     }
     if (options_.mix.classes.empty()) {
       detail::fail("subfed: cohort_model: the mix has no capacity");
     }
-    for (const capacity_class& c : options_.mix.classes) shares_.push_back(c.share / sum);
+    // A power of two, which rounds nothing, keeps the sum in the range of its numbers.
+    int exponent = 0;
+    static_cast<void>(std::frexp(largest, &exponent));
+    double sum = 0;
+    for (const capacity_class& c : options_.mix.classes) {
+      shares_.push_back(std::ldexp(c.share, -exponent));
+      sum += shares_.back();
+    }
+    for (double& share : shares_) share /= sum;
   }
 
   std::size_t class_at(double unit) const {

@@ -53,21 +53,6 @@ void check_same_parameters(const char* verb, const char* role, const model& net,
   }
 }
 
-/// Throws unless both lists have as many tensors, of the same shapes.
-template <class T, class U>
-void check_same_shapes(const char* verb, const char* role, const tensor_views<T>& expected,
-                       const tensor_views<U>& found) {
-  if (found.size() != expected.size()) {
-    fail(std::string("subfed: ") + verb + ": " + std::to_string(found.size()) + " " + role +
-         " tensors are given, expected " + std::to_string(expected.size()));
-  }
-  for (std::size_t t = 0; t < found.size(); ++t) {
-    const std::vector<std::int64_t> extents(expected[t].extents().begin(),
-                                            expected[t].extents().end());
-    check_shape(verb, role, "number " + std::to_string(t), found[t].extents(), extents);
-  }
-}
-
 /// Throws unless all submodels are of the model.
 inline void check_parents(const char* verb, const model& net, std::span<const submodel> subs) {
   for (const submodel& sub : subs) {

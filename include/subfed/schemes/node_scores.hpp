@@ -94,6 +94,7 @@ inline std::vector<scored_axis> scored_axes(const model& net, const model::tenso
 template <class E>
 void add_norms(node_scores& out, const model::tensor_info& info, const tensor_view<const E>& view,
                norm_order p) {
+  if (view.size() == 0) return;
   const std::vector<scored_axis> axes = scored_axes(out.parent(), info);
   std::int64_t index[max_rank]{};
   for_each_offset(view, [&](std::int64_t offset) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <subfed/detail/arithmetic.hpp>
+#include <subfed/detail/float_mode.hpp>
 #include <subfed/detail/memory_size.hpp>
 #include <subfed/scalar.hpp>
 #include <subfed/selection.hpp>
@@ -42,6 +43,7 @@ class channel_moments {
   /// Throws  error for a rank below 2 or another number of channels; nothing is added then.
   template <averageable T>
   void add(const tensor_view<const T>& batch) {
+    const detail::float_mode mode;
     if (batch.rank() < 2 || batch.extent(1) != static_cast<std::int64_t>(mean_.size())) {
       detail::fail("subfed: channel_moments: a batch of shape " +
                    detail::shape_text(batch.extents()) + " is given for " +
@@ -72,6 +74,7 @@ class channel_moments {
   ///
   /// Throws  error for another number of channels.
   void merge(const channel_moments& other) {
+    const detail::float_mode mode;
     if (other.mean_.size() != mean_.size()) {
       detail::fail("subfed: channel_moments: moments of " + std::to_string(other.mean_.size()) +
                    " channels are merged into those of " + std::to_string(mean_.size()));

@@ -138,7 +138,7 @@ void average_outputs(const tensor_views<const T>& members, const tensor_view<T>&
   }
   memory.check_apart();
   const auto sums_of = [&](double scale) {
-    std::vector<double> sums(static_cast<std::size_t>(mean.size()), 0.0);
+    std::vector<double> sums(static_cast<std::size_t>(mean.size()), -0.0);
     for (const tensor_view<const T>& output : members) {
       std::size_t i = 0;
       detail::for_each_offset(output, [&](std::int64_t o) {

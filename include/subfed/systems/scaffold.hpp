@@ -90,12 +90,12 @@ void control_change(const model& net, const tensor_views<std::type_identity_t<co
                     const tensor_views<std::type_identity_t<const T>>& trained,
                     const tensor_views<std::type_identity_t<const T>>& server_control,
                     const local_steps& local, const tensor_views<std::type_identity_t<T>>& delta) {
+  const detail::float_mode mode;
   if (local.steps < 1 || !(local.lr > 0) || !detail::is_finite_double(local.lr)) {
     detail::fail("subfed: control_change: " + std::to_string(local.steps) +
                  " steps with the learning rate " + detail::text(local.lr) +
                  ", expected at least 1 and a positive number");
   }
-  const detail::float_mode mode;
   detail::check_count("control_change", "delta", net, delta.size());
   detail::check_same_parameters("control_change", "start", net, delta, start);
   detail::check_same_parameters("control_change", "trained", net, delta, trained);

@@ -186,7 +186,9 @@ trajectory_similarity similarity_of(const model& net,
   std::vector<double> deltas, products(count);
   for (std::size_t t = 0; t < net.tensors().size(); ++t) {
     const auto& info = net.tensors()[t];
-    if (info.dimensions.empty() || !info.is_parameter()) continue;
+    const bool is_empty =
+        std::find(info.extents.begin(), info.extents.end(), 0) != info.extents.end();
+    if (info.dimensions.empty() || is_empty || !info.is_parameter()) continue;
     std::int64_t row_elements = 1;
     for (std::size_t r = 1; r < info.extents.size(); ++r) row_elements *= info.extents[r];
     const auto rows = static_cast<std::size_t>(info.extents[0]);
@@ -198,7 +200,7 @@ trajectory_similarity similarity_of(const model& net,
       const bool bound = p.group != dimension::no_group;
       const auto nodes = static_cast<std::size_t>(bound ? net.groups()[p.group].extent : p.whole);
       const bool counted = bound && net.groups()[p.group].cut != cut::never;
-      for (std::int64_t copy = 0; copy < p.repeat; ++copy) {
+      for (std::int64_t copy = 0; nodes != 0 && copy < p.repeat; ++copy) {
         for (std::size_t n = 0; n < nodes; ++n) {
           for (std::int64_t i = 0; i < p.block; ++i, ++row) {
             if (counted) node[row] = numbering.first(group_id(p.group)) + n;

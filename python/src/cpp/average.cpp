@@ -43,7 +43,7 @@ struct options {
   explicit options(const py::kwargs& named) {
     for (const auto& [key, value] : named) {
       const std::string name = text_of(key);
-      const auto word = [&value = value] { return value.cast<std::string>(); };
+      const auto word = [&name, &value = value] { return to_word(name, value); };
       if (name == "divide_by") {
         using subfed::divisor;
         values.divide_by = one_of<divisor>(
@@ -53,7 +53,7 @@ struct options {
         values.content = one_of<content>(
             "content", word(), {{"parameters", content::parameters}, {"deltas", content::deltas}});
       } else if (name == "step") {
-        values.step = value.cast<double>();
+        values.step = to_real("step", value);
       } else if (name == "on_non_finite") {
         using subfed::non_finite;
         values.on_non_finite = one_of<non_finite>("on_non_finite", word(),
@@ -93,7 +93,9 @@ struct options {
     const std::uint64_t round = sub.origin().round;
     if (late_weight.is_none() || !values.round || round >= *values.round) return;
     const std::uint64_t passed = *values.round - round;
-    if (weights.count(passed) == 0) weights[passed] = late_weight(passed).cast<double>();
+    if (weights.count(passed) != 0) return;
+    weights[passed] = to_real("late_weight of " + std::to_string(passed) + " rounds passed",
+                              py::object(late_weight(passed)));
   }
 };
 
@@ -124,9 +126,11 @@ struct update_parts {
       throw py::type_error("subfed: average: an update of " + std::to_string(parts.size()) +
                            " parts, expected (submodel, tensors) or (submodel, tensors, weight)");
     }
-    const py::object sub = parts[0];
-    return {sub, sub.cast<const subfed::submodel&>(), parts[1],
-            parts.size() == 3 ? parts[2].cast<double>() : 1.0};
+    const py::object owner = parts[0];
+    const auto& sub = owner.cast<const subfed::submodel&>();
+    if (parts.size() == 2) return {owner, sub, parts[1]};
+    const std::string what = "weight of client " + std::to_string(sub.origin().client);
+    return {owner, sub, parts[1], to_real(what, py::object(parts[2]))};
   }
 };
 

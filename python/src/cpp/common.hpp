@@ -81,19 +81,44 @@ inline std::uint64_t to_u64(const char* what, const py::handle& object) {
   return value;
 }
 
-/// Any integer, with __index__.
+/// A whole number of 64 bits with its sign: anything with __index__.
 ///
-/// Throws  error for one that does not fit 64 bits; TypeError for what is no integer.
-inline std::int64_t to_i64(const std::string& what, const py::handle& object,
-                           const char* expected = "an integer of 64 bits") {
+/// Throws  error for one out of range; TypeError for what is no integer.
+inline std::int64_t to_i64(const std::string& what, const py::handle& object) {
   const auto number = py::reinterpret_steal<py::object>(PyNumber_Index(object.ptr()));
   if (!number) throw py::error_already_set();
-  const std::int64_t value = PyLong_AsLongLong(number.ptr());
-  if (value == -1 && PyErr_Occurred() != nullptr) {
-    PyErr_Clear();
-    subfed::detail::fail("subfed: " + what + " is " + text_of(number) + ", expected " + expected);
+  int beyond = 0;
+  const std::int64_t value = PyLong_AsLongLongAndOverflow(number.ptr(), &beyond);
+  if (beyond != 0) {
+    subfed::detail::fail("subfed: the " + what + " is " + text_of(number) +
+                         ", expected -2^63 to 2^63 - 1");
   }
   return value;
+}
+
+/// A real number: what float() takes, except text.
+///
+/// Throws  error for an integer that a double cannot hold; TypeError for what is no number.
+inline double to_real(const std::string& what, const py::handle& object) {
+  const double value = PyFloat_AsDouble(object.ptr());
+  if (value != -1 || PyErr_Occurred() == nullptr) return value;
+  if (PyErr_ExceptionMatches(PyExc_OverflowError) != 0) {
+    PyErr_Clear();
+    subfed::detail::fail("subfed: the " + what + " is more than a double can hold");
+  }
+  if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) throw py::error_already_set();
+  PyErr_Clear();
+  throw py::type_error("subfed: the " + what + " is given as '" + type_name(object) +
+                       "', expected a number");
+}
+
+/// Text.
+///
+/// Throws  TypeError for what is none.
+inline std::string to_word(const std::string& what, const py::handle& object) {
+  if (py::isinstance<py::str>(object)) return object.cast<std::string>();
+  throw py::type_error("subfed: " + what + " is given as '" + type_name(object) +
+                       "', expected text");
 }
 
 /// A group by its id or its name.
@@ -120,7 +145,7 @@ inline subfed::dimension to_dimension(const subfed::model& net, const py::handle
   if (py::isinstance<py::str>(what) || py::isinstance<subfed::group_id>(what)) {
     return subfed::dimension(to_group(net, what));
   }
-  if (PyIndex_Check(what.ptr()) != 0) return subfed::dimension(to_i64("a dimension", what));
+  if (PyIndex_Check(what.ptr()) != 0) return subfed::dimension(to_i64("extent", what));
   throw py::type_error("subfed: a dimension is given as '" + type_name(what) +
                        "', expected a number, a GroupId, a Dimension or the name of a group");
 }

@@ -25,7 +25,7 @@ cost_rule to_rule(const py::object& rule) {
     cost_rule out;
     for (const auto& [key, value] : rule.cast<py::dict>()) {
       const std::string name = text_of(key);
-      const auto n = value.cast<std::int64_t>();
+      const auto n = to_i64("count of " + name, value);
       (name == "convolution"     ? out.convolution
        : name == "linear"        ? out.linear
        : name == "bias"          ? out.bias
@@ -39,7 +39,7 @@ cost_rule to_rule(const py::object& rule) {
     return out;
   }
   using make = cost_rule (*)();
-  return one_of<make>("the cost rule", rule.cast<std::string>(),
+  return one_of<make>("the cost rule", to_word("the cost rule", rule),
                       {{"multiply_adds", &cost_rule::multiply_adds},
                        {"rolex", &cost_rule::rolex},
                        {"feddrop_tables", &cost_rule::feddrop_tables},
@@ -86,10 +86,11 @@ void bind_cost(py::module_& m) {
         options.index_bytes = index_bytes;
         std::vector<std::int64_t> each;
         if (PyIndex_Check(element_bytes.ptr()) != 0) {
-          options.element_bytes = element_bytes.cast<std::int64_t>();
+          options.element_bytes = to_i64("bytes of an element", element_bytes);
         } else {
           for (const auto& tensor : sub.parent().tensors()) {
-            each.push_back(element_bytes[py::str(tensor.name)].cast<std::int64_t>());
+            each.push_back(to_i64("bytes of an element of '" + tensor.name + "'",
+                                  py::object(element_bytes[py::str(tensor.name)])));
           }
           options.tensor_element_bytes = each;
         }

@@ -248,7 +248,8 @@ void bind_coverage(py::module_& m) {
               options.mix.classes.clear();
               for (const py::handle& row : mix) {
                 const auto pair = row.cast<py::sequence>();
-                options.mix.classes.push_back({to_capacity(pair[0]), pair[1].cast<double>()});
+                options.mix.classes.push_back(
+                    {to_capacity(pair[0]), to_real("share of a capacity", py::object(pair[1]))});
               }
             }
             return cohort_model(options);

@@ -37,7 +37,7 @@ py::object layer(const subfed::weight_and_bias& made) { return layer(made.weight
 /// A kernel's extents: one number for all dimensions, or one each.
 std::vector<std::int64_t> kernel_of(const py::object& size, std::size_t rank) {
   if (PyIndex_Check(size.ptr()) != 0) {
-    return std::vector<std::int64_t>(rank, size.cast<std::int64_t>());
+    return std::vector<std::int64_t>(rank, to_i64("kernel size", size));
   }
   auto out = size.cast<std::vector<std::int64_t>>();
   if (out.size() != rank) {

@@ -67,7 +67,7 @@ void check_shapes(const subfed::model& net, const py::object& tensors) {
   std::map<std::string, std::vector<std::int64_t>> found;
   for (const auto& item : py::dict(dict)) {
     std::vector<std::int64_t> shape;
-    for (const py::handle& e : item.second.attr("shape")) shape.push_back(e.cast<std::int64_t>());
+    for (const py::handle& e : item.second.attr("shape")) shape.push_back(to_i64("extent", e));
     found[text_of(item.first)] = std::move(shape);
   }
   // In the order of the description, and then what it lacks: so that the messages are C++'s.

@@ -68,7 +68,7 @@ std::string rounding_word(subfed::rounding mode) { return word_of(mode, rounding
 subfed::capacity to_capacity(const py::handle& object) {
   if (py::isinstance<subfed::capacity>(object)) return object.cast<subfed::capacity>();
   if (PyFloat_Check(object.ptr()) != 0) return PyFloat_AS_DOUBLE(object.ptr());
-  if (PyLong_Check(object.ptr()) != 0) return to_i64("a capacity", object, "one in (0, 1]");
+  if (PyLong_Check(object.ptr()) != 0) return to_real("capacity", object);
   const char* const type = Py_TYPE(object.ptr())->tp_name;
   if (std::strcmp(type, "numpy.float32") == 0) return object.cast<float>();
   if (PyNumber_Check(object.ptr()) == 0 || PyUnicode_Check(object.ptr()) != 0) {
@@ -76,19 +76,22 @@ subfed::capacity to_capacity(const py::handle& object) {
                          "', expected a number, a fraction or a Capacity");
   }
   if (py::hasattr(object, "numerator") && py::hasattr(object, "denominator")) {
-    constexpr const char* most = "at most 2147483647";
-    return subfed::capacity::ratio(
-        to_i64("the numerator of a capacity", object.attr("numerator"), most),
-        to_i64("the denominator of a capacity", object.attr("denominator"), most));
+    return subfed::capacity::ratio(to_i64("capacity's numerator", object.attr("numerator")),
+                                   to_i64("capacity's denominator", object.attr("denominator")));
   }
-  return py::float_(py::reinterpret_borrow<py::object>(object)).cast<double>();
+  return to_real("capacity", object);
 }
 
 subfed::index_set to_index_set(std::int64_t extent, const py::handle& nodes) {
   if (py::isinstance<subfed::index_set>(nodes)) return nodes.cast<subfed::index_set>();
   std::vector<std::int64_t> list;
   for (const py::handle& node : py::reinterpret_borrow<py::object>(nodes)) {
-    list.push_back(to_i64("the node at position " + std::to_string(list.size()), node));
+    if (PyBool_Check(node.ptr()) != 0 || type_name(node).starts_with("numpy.bool")) {
+      throw py::type_error(
+          "subfed: index_set: a mask is given, expected the numbers of nodes: "
+          "numpy.flatnonzero(mask)");
+    }
+    list.push_back(to_i64("node at position " + std::to_string(list.size()), node));
   }
   return subfed::index_set(extent, list);
 }

@@ -18,7 +18,7 @@ std::vector<held_window> to_windows(const py::object& list) {
   std::vector<held_window> out;
   for (const py::handle& row : list) {
     if (PyIndex_Check(row.ptr()) != 0) {
-      out.push_back({row.cast<std::int64_t>()});
+      out.push_back({to_i64("number of nodes", row)});
       continue;
     }
     const auto parts = row.cast<std::vector<std::int64_t>>();

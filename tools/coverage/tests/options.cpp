@@ -95,6 +95,12 @@ TEST_CASE("what cannot be meant is refused in a sentence") {
   CHECK(refusal({"--schemes", "heterofl"}) ==
         "There is no scheme \"heterofl\"; the schemes are rolling, random, static, ensemble and "
         "mine, and --help lists their options.");
+  CHECK(refusal({"--schemes", "rolling:step=3:backward:step=4"}) ==
+        "The scheme \"rolling:step=3:backward:step=4\" has the option \"step\" twice.");
+  // Its negative, of the window that goes backward, is no number.
+  CHECK(refusal({"--schemes", "rolling:step=-9223372036854775808:backward"}) ==
+        "The scheme \"rolling:step=-9223372036854775808:backward\" has the option "
+        "\"step=-9223372036854775808\", which is not understood; --help lists the schemes.");
   CHECK(
       refusal({"--schemes", "rolling:stepp=3"}) ==
       "The scheme \"rolling:stepp=3\" has the option \"stepp=3\", which is not understood; --help "

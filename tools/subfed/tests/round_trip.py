@@ -423,6 +423,90 @@ for name in ("../server.safetensors", "/etc/passwd", "a/b", "", "."):
     run("info", hostile, status=1, says="not the name of a file")
 hostile.write_text(json.dumps({"weight_map": {"x": "model-1.safetensors"}}))
 run("info", hostile, status=1, says="which lacks it")
+# What the metadata says wrong is told with the file; --skip-bad leaves that file out, and no other.
+for key, text, says in (("capacity", "2", 'The capacity "2" is out of range'),
+                        ("scheme", "none", 'There is no scheme "none"'),
+                        ("scheme", "random:pool=0", "the pool size is 0"),
+                        ("scheme", "rolling:step=1:step=2", 'the option "step" twice')):
+    write(bad, tensors, {**metadata, key: text}, sorted(tensors, key=lambda n: -tensors[n][1].itemsize))
+    refused("bad.safetensors: ", bad)
+    refused(says, bad)
+    out = run("average", "--model", model, "--server", one, "--out", folder / "skipped.safetensors",
+              "--skip-bad", bad, *files, says="left out")
+    assert says in out and (folder / "skipped.safetensors").read_bytes() == before
+refused('There is no scheme "none"', "--skip-bad", "--scheme", "none", *files)
+# What is not UTF-8 in a file's name does not cost the report.
+latin = os.fsencode(folder) + b"/k\xfcrzer.safetensors"
+os.rename(bad, latin)
+report = json.loads(run("average", "--model", model, "--server", one, "--out", again, "--json",
+                        "--skip-bad", os.fsdecode(latin), *files))
+assert report["clients"] == 10 and len(report["bad_files"]) == 1, report
+assert json.loads(run("info", "--json", os.fsdecode(latin)))[0]["tensors"]
+# Numbers are read whole; what is none, or none of the type, is no other number instead.
+for option, value in (("--step", ""), ("--step", "1,5"), ("--step", "nan"), ("--step", "1e400"),
+                      ("--round", ""), ("--round", "-1"), ("--round", "18446744073709551616"),
+                      ("--seed", "-1"), ("--seed", "0x"), ("--threads", "100000"), ("--threads", "-1")):
+    refused(f"{option} is ", option, value, *files)
+# What is no file is not replaced by one.
+pipe = folder / "pipe"
+os.mkfifo(pipe)
+for target, says in ((pipe, "not a regular file"), (folder, "Is a directory")):
+    kind = os.stat(target).st_mode
+    run("average", "--model", model, "--server", one, "--out", target, *files, status=1, says=says)
+    run("scatter", "--model", model, "--server", one, "--out", target, files[0], status=1, says=says)
+    assert os.stat(target).st_mode == kind and not list(folder.glob("*.unfinished"))
+# Lists as spreadsheets write them, and what is ambiguous in one.
+table = folder / "table.csv"
+
+
+def listed_as(data, says=None):
+    table.write_bytes(data)
+    run("cut", "--model", model, "--server", one, "--clients", table, "--round", round_number, "--out",
+        folder / "cut-table", status=1 if says else 0, says=says or "wrote")
+
+
+listed_as(b'\xef\xbb\xbf"client","capacity","file"\r\n"3","1/3", "a, b ""c"".safetensors" \r\n\r\n')
+same = (folder / "cut-table" / 'a, b "c".safetensors').read_bytes()
+listed_as(b"client,capacity,file\n3,1/3,again.safetensors\n")
+assert same == (folder / "cut-table" / "again.safetensors").read_bytes()
+listed_as(b'client,capacity,file\n0,1,"a', "line 2: a quote is not closed")
+listed_as(b'client,capacity,file\n0,1,"a"b', 'line 2: after the field "a" in quotes a comma is expected')
+listed_as(b'"client","capacity"\n"0","1",""\n', "it has 3 fields")
+json_list.write_text('[{"client": 0, "client": 1, "capacity": 1}]')
+run("cut", "--model", model, "--server", one, "--clients", json_list, "--out", folder / "no", status=1,
+    says='the key "client" occurs twice')
+json_list.write_text('[{"client": 0, "capacity": 1e400}]')
+run("cut", "--model", model, "--server", one, "--clients", json_list, "--out", folder / "no", status=1,
+    says="a number that no double can hold")
+json_list.write_text(json.dumps([{"client": 0, "capacity": 1, "file": "a\0b"}]))
+run("cut", "--model", model, "--server", one, "--clients", json_list, "--out", folder / "no", status=1,
+    says="a character 0")
+# Deltas of integers may have another type; what was too large, or left out, is said.
+small = {"w": ("F16", np.zeros(3, np.float16)), "steps": ("U8", np.array(100, np.uint8))}
+small_model, small_server = folder / "small.json", folder / "small.safetensors"
+small_model.write_text(json.dumps({"format": "subfed model", "version": 1, "groups": [], "tensors": [
+    {"name": "w", "dimensions": [[{"whole": 3}]]}, {"name": "steps", "role": "counter", "dimensions": []}]}))
+key = {"client": "0", "round": "0", "capacity": "1"}
+write(small_server, small, None)
+write(bad, {"w": ("F32", np.array([1e30, 1, np.nan], np.float32)), "steps": ("I64", np.array(-3, np.int64))},
+      key, ["steps", "w"])
+out = run("average", "--model", small_model, "--server", small_server, "--out", again, "--content", "deltas",
+          "--integers", "sum", "--non-finite", "skip-element", bad, says="infinite: 1 results")
+assert "left out: 1 values" in out, out
+found, _ = read(again)
+assert found["steps"][1] == 97 and np.array_equal(found["w"][1], np.array([np.inf, 1, 0], np.float16))
+run("average", "--model", small_model, "--server", small_server, "--out", again, bad, status=1,
+    says="expected uint8")
+# A model with tensors at odd addresses.
+write(small_server, small, None, ["steps", "w"])
+run("average", "--model", small_model, "--server", small_server, "--out", again, "--content", "deltas",
+    "--integers", "sum", "--non-finite", "skip-element", bad)
+assert {n: a.tobytes() for n, (t, a) in read(again)[0].items()} == \
+    {n: a.tobytes() for n, (t, a) in found.items()}
+write(bad, {"w": ("F32", np.array([7, 8, 9], np.float32)), "steps": ("U8", np.array(5, np.uint8))}, key)
+run("scatter", "--model", small_model, "--server", small_server, "--out", again, bad)
+assert np.array_equal(read(again)[0]["w"][1], [7, 8, 9]) and read(again)[0]["steps"][1] == 5
+tensors, metadata = read(updates / "1.safetensors")
 # An update with a tensor at an odd address is averaged all the same.
 odd = folder / "odd.safetensors"
 tensors, metadata = read(updates / "1.safetensors")
@@ -431,6 +515,15 @@ write(odd, tensors, metadata, ["a first byte"] + [n for n in tensors if n != "a 
 run("average", "--model", model, "--server", one, "--out", folder / "odd-out.safetensors",
     *[f if f.name != "1.safetensors" else odd for f in files])
 assert (folder / "odd-out.safetensors").read_bytes() == before
+
+# What is printed for people fits a terminal of 80 columns.
+for words in ([], *([c] for c in ("info", "check", "cut", "average", "scatter", "diff", "cost", "describe",
+                                  "coverage"))):
+    for line in run(*words, "--help").splitlines():
+        assert len(line) <= 80, (words, line)
+for line in run("coverage", "--rounds", 5, "--repetitions", 2, "--threads", 1, "--out",
+                folder / "coverage").splitlines():
+    assert len(line) <= 80 or str(folder) in line, line
 
 # --- larger than memory ----------------------------------------------------------------------------
 wide = folder / "wide.json"

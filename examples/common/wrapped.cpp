@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "wrapped.hpp"
 
-namespace trainer {
+namespace common {
 namespace {
 
 /// The position after the last gap of two blanks or more in the first half; 0 where there is none.
@@ -45,4 +45,4 @@ std::string wrapped(std::string_view text, std::size_t columns) {
   }
 }
 
-}  // namespace trainer
+}  // namespace common

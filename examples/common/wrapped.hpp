@@ -6,11 +6,11 @@
 #include <string>
 #include <string_view>
 
-namespace trainer {
+namespace common {
 
 /// Breaks lines at blanks so that they have at most `columns` characters, except for words that are
 /// longer. A continuation begins in the same column as its line's text: where a line has a gap of
 /// two blanks or more, after the last of them.
 std::string wrapped(std::string_view text, std::size_t columns = 80);
 
-}  // namespace trainer
+}  // namespace common

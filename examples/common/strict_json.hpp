@@ -12,7 +12,7 @@
 
 #include "failure.hpp"
 
-namespace trainer {
+namespace common {
 
 /// Throws  failure for a key that occurs twice, and what the parser throws.
 template <class Json>
@@ -29,4 +29,4 @@ Json parse_strictly(std::string_view text) {
   });
 }
 
-}  // namespace trainer
+}  // namespace common
