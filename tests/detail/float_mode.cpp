@@ -275,66 +275,68 @@ TEST_CASE("what clients compute is the same in any mode: SCAFFOLD, FedProx, loss
   };
   const auto expected = computed(0);
   for (const unsigned bits : {zeros, upward, zeros | upward}) CHECK(computed(bits) == expected);
-  TEST_CASE("what systems compute of tensors is the same in any mode") {
-    const float tiny = std::bit_cast<float>(denormal);
-    const auto bits_of = [](float x) { return std::bit_cast<std::uint32_t>(x); };
-    subfed::model net;
-    const auto nodes = net.group("g", 2);
-    net.tensor("x", {nodes});
-    const auto full = submodel::full(net);
-    const std::vector<float> small(2, tiny), zero(2, 0.0f), ones(2, 1.0f);
-    const auto view = [](const std::vector<float>& of) {
-      return tensor_views<const float>{tensor_view<const float>(of.data(), {2})};
-    };
-    std::vector<float> out(2);
-    const tensor_view<float> written(out.data(), {2});
-    const other_mode mode(zeros);
+}
 
-    subfed::server_optimizer<float, subfed::server_sgd> sgd(net, {.lr = 0.5});
-    sgd.begin(view(small));
-    out = {std::bit_cast<float>(3 * denormal), std::bit_cast<float>(denormal)};
-    sgd.finish(subfed::held_elements(net, std::vector<submodel>{full}), {written});
-    CHECK(bits_of(out[0]) == 2 * denormal);
-    CHECK(bits_of(out[1]) == denormal);
+TEST_CASE("what systems compute of tensors is the same in any mode") {
+  const float tiny = std::bit_cast<float>(denormal);
+  const auto bits_of = [](float x) { return std::bit_cast<std::uint32_t>(x); };
+  subfed::model net;
+  const auto nodes = net.group("g", 2);
+  net.tensor("x", {nodes});
+  const auto full = submodel::full(net);
+  const std::vector<float> small(2, tiny), zero(2, 0.0f), ones(2, 1.0f);
+  const auto view = [](const std::vector<float>& of) {
+    return tensor_views<const float>{tensor_view<const float>(of.data(), {2})};
+  };
+  std::vector<float> out(2);
+  const tensor_view<float> written(out.data(), {2});
+  const other_mode mode(zeros);
 
-    const std::vector<subfed::trajectory<float>> moved{
-        {full, view(small), subfed::keep_probabilities(net), 1}};
-    CHECK(std::bit_cast<std::uint64_t>(
-              subfed::similarity_of<float>(net, view(zero), moved)(0, 0, 0)) != 0);
+  subfed::server_optimizer<float, subfed::server_sgd> sgd(net, {.lr = 0.5});
+  sgd.begin(view(small));
+  out = {std::bit_cast<float>(3 * denormal), std::bit_cast<float>(denormal)};
+  sgd.finish(subfed::held_elements(net, std::vector<submodel>{full}), {written});
+  CHECK(bits_of(out[0]) == 2 * denormal);
+  CHECK(bits_of(out[1]) == denormal);
 
-    subfed::average_outputs<float>(view(small), written);
-    CHECK(bits_of(out[0]) == denormal);
+  const std::vector<subfed::trajectory<float>> moved{
+      {full, view(small), subfed::keep_probabilities(net), 1}};
+  CHECK(std::bit_cast<std::uint64_t>(
+            subfed::similarity_of<float>(net, view(zero), moved)(0, 0, 0)) != 0);
 
-    std::fill(out.begin(), out.end(), 0.0f);
-    subfed::add_proximal<float>(net, 1, view(small), view(zero), {written});
-    CHECK(bits_of(out[0]) == denormal);
-    CHECK(std::bit_cast<std::uint64_t>(
-              subfed::proximal_term<float>(net, 1, view(small), view(zero))) != 0);
+  subfed::average_outputs<float>(view(small), written);
+  CHECK(bits_of(out[0]) == denormal);
 
-    std::fill(out.begin(), out.end(), tiny);
-    subfed::correct_gradients<float>(net, view(zero), view(small), {written});
-    CHECK(bits_of(out[0]) == 2 * denormal);
-    subfed::control_change<float>(net, view(small), view(zero), view(zero), {.steps = 1, .lr = 1},
-                                  {written});
-    CHECK(bits_of(out[0]) == denormal);
+  std::fill(out.begin(), out.end(), 0.0f);
+  subfed::add_proximal<float>(net, 1, view(small), view(zero), {written});
+  CHECK(bits_of(out[0]) == denormal);
+  CHECK(std::bit_cast<std::uint64_t>(
+            subfed::proximal_term<float>(net, 1, view(small), view(zero))) != 0);
 
-    subfed::channel_moments moments(2);
-    moments.add(tensor_view<const float>(small.data(), {1, 2}));
-    CHECK(std::bit_cast<std::uint64_t>(moments.mean()[0]) != 0);
+  std::fill(out.begin(), out.end(), tiny);
+  subfed::correct_gradients<float>(net, view(zero), view(small), {written});
+  CHECK(bits_of(out[0]) == 2 * denormal);
+  subfed::control_change<float>(net, view(small), view(zero), view(zero), {.steps = 1, .lr = 1},
+                                {written});
+  CHECK(bits_of(out[0]) == denormal);
 
-    // A gradient that only a denormal number can hold: exp(-90) / 2.
-    const std::vector<float> logits{90, 0, 90, 0}, same{90, 0, 90, 0};
-    const std::vector<std::int64_t> labels{0, 0};
-    std::vector<float> gradient(4);
-    const tensor_view<const float> scores(logits.data(), {2, 2});
-    const tensor_view<float> slopes(gradient.data(), {2, 2});
-    subfed::masked_cross_entropy<float>(scores, labels, subfed::index_set::full(2),
-                                        subfed::absent_logits::zero, slopes);
-    CHECK(bits_of(gradient[1]) != 0);
-    std::fill(gradient.begin(), gradient.end(), 0.0f);
-    subfed::distillation_loss<float>(scores, tensor_view<const float>(same.data(), {2, 2}), labels,
-                                     {.alpha = 0}, slopes);
-    CHECK(bits_of(gradient[1]) != 0);
-  }
+  subfed::channel_moments moments(2);
+  moments.add(tensor_view<const float>(small.data(), {1, 2}));
+  CHECK(std::bit_cast<std::uint64_t>(moments.mean()[0]) != 0);
+
+  // A gradient that only a denormal number can hold: exp(-90) / 2.
+  const std::vector<float> logits{90, 0, 90, 0}, same{90, 0, 90, 0};
+  const std::vector<std::int64_t> labels{0, 0};
+  std::vector<float> gradient(4);
+  const tensor_view<const float> scores(logits.data(), {2, 2});
+  const tensor_view<float> slopes(gradient.data(), {2, 2});
+  subfed::masked_cross_entropy<float>(scores, labels, subfed::index_set::full(2),
+                                      subfed::absent_logits::zero, slopes);
+  CHECK(bits_of(gradient[1]) != 0);
+  std::fill(gradient.begin(), gradient.end(), 0.0f);
+  subfed::distillation_loss<float>(scores, tensor_view<const float>(same.data(), {2, 2}), labels,
+                                   {.alpha = 0}, slopes);
+  CHECK(bits_of(gradient[1]) != 0);
+}
 
 #endif
