@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <common/failure.hpp>
 #include <cstring>
+#include <filesystem>
 #include <future>
 #include <memory>
 #include <subfed/scatter.hpp>
 #include <subfed/slice.hpp>
+#include <system_error>
 #include <type_traits>
 
 #include "file_commands.hpp"
@@ -125,6 +127,21 @@ std::span<const std::byte> sliced(const subfed::submodel& sub,
   return std::as_bytes(std::span(buffer)).first(bytes);
 }
 
+/// Throws where a client's file is one that is being read.
+void refuse_inputs(const std::vector<std::filesystem::path>& names, const file_options& options,
+                   const checkpoint& server) {
+  std::vector<std::filesystem::path> inputs{options.server, options.model, options.clients};
+  for (const checkpoint_part& part : server.parts()) inputs.push_back(part.file.path());
+  for (const std::filesystem::path& name : names) {
+    for (const std::filesystem::path& input : inputs) {
+      std::error_code error;  // what is not there yet is no input
+      if (!std::filesystem::equivalent(name, input, error)) continue;
+      throw failure(fmt::format("{}: a client has the file {}, which is read; nothing is written.",
+                                options.clients, input.string()));
+    }
+  }
+}
+
 }  // namespace
 
 int cut(const file_options& options) {
@@ -163,6 +180,7 @@ int cut(const file_options& options) {
                               twice->filename().string()));
   }
   common::prepare_folder(options.out);
+  refuse_inputs(names, options, server);
 
   progress line(bytes);
   std::future<void> finishing;  // a file goes to the disk while the next one is cut

@@ -172,6 +172,14 @@ for c, capacity in enumerate(capacities):
     same = (folder / "cut-parts" / f"client-{c}.safetensors").read_bytes()
     assert same == (folder / "cut" / f"client-{c}.safetensors").read_bytes()
 
+# A client's file is not one that is read.
+before = one.read_bytes()
+own_file = folder / "own-file.csv"
+own_file.write_text(f"client,capacity,file\n0,1,elsewhere/{one.name}\n")
+run("cut", "--model", model, "--server", one, "--clients", own_file, "--round", round_number, "--out", one.parent,
+    status=1, says=f"a client has the file {one}, which is read; nothing is written.")
+assert one.read_bytes() == before
+
 # --- clients train, in another precision and another order ----------------------------------------
 updates = folder / "updates"
 updates.mkdir()
