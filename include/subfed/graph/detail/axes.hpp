@@ -193,7 +193,12 @@ class axis_space {
       return out;
     }
     if (is_all_whole(inner)) {
-      return product_of_leaves(outer, leaves_of(one_whole(inner)));
+      value_axis one = leaves_of(one_whole(inner));
+      if (one.size() > 1) {  // it has been divided since, perhaps in these parts
+        whole_axes_.erase(inner);
+        one = leaves_of(one_whole(inner));
+      }
+      return product_of_leaves(outer, one);
     }
     // Equal parts are copies: a product too.
     if (std::count(inner.begin(), inner.end(), inner[0]) ==
