@@ -425,7 +425,9 @@ TEST_CASE("derive_model: whole parts that another layer divides again end") {
   g.output(grouped("Conv", g.apply("Add", {e, twice}), "e", {3, 8, 1, 1}, 1));
   const auto derived = derive_model(g);
   CHECK(subfed::check_description(g, derived.net).is_right());
-  CHECK(form(derived, "d.weight") == "(2 x d, 4, 1, 1)");
+  CHECK(form(derived, "c.weight") == "(4, a, 1, 1)");
+  CHECK(form(derived, "d.weight") == "(2 x d, 2 x a, 1, 1)");
+  CHECK(form(derived, "e.weight") == "(e, 4 x a, 1, 1)");
 }
 
 TEST_CASE("derive_model: an operator that lacks any of its inputs keeps what it reads whole") {
