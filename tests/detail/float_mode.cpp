@@ -229,6 +229,7 @@ TEST_CASE("FedDrop's similarities and probabilities are the same in any mode") {
     const auto report =
         subfed::optimize_keep(similarity, budget, probabilities, {.iterations = 20});
     out.push_back(std::bit_cast<std::uint64_t>(report.penalised));
+    out.push_back(std::bit_cast<std::uint64_t>(budget.constant_start()));
     for (const auto& client : probabilities) {
       for (const double p : client.values()) out.push_back(std::bit_cast<std::uint64_t>(p));
     }
@@ -238,7 +239,7 @@ TEST_CASE("FedDrop's similarities and probabilities are the same in any mode") {
   for (const unsigned bits : {zeros, upward, zeros | upward}) CHECK(optimised(bits) == expected);
 }
 
-TEST_CASE("what clients compute is the same in any mode: SCAFFOLD, FedProx, losses, ensembles") {
+TEST_CASE("what clients compute is the same in any mode: SCAFFOLD, FedProx, losses, moments") {
   subfed::model net;
   net.tensor("x", {1, 3});
   const float small = std::bit_cast<float>(denormal);
@@ -271,6 +272,13 @@ TEST_CASE("what clients compute is the same in any mode: SCAFFOLD, FedProx, loss
                                               subfed::absent_logits::zero, written)});
     keep({subfed::distillation_loss<float>(view(a), view(b), labels,
                                            {.alpha = 0.3, .temperature = 1.7}, written)});
+    subfed::channel_moments moments(3), others(3);
+    for (const auto& values : {a, b}) moments.add<float>(view(values));
+    for (const auto& values : {b, c}) others.add<float>(view(values));
+    moments.merge(others);
+    keep(moments.mean());
+    keep(moments.variance());
+    keep(moments.unbiased_variance());
     return out;
   };
   const auto expected = computed(0);

@@ -409,6 +409,27 @@ TEST_CASE("derive_model: sequences of lengths of their own are told apart") {
   }
 }
 
+TEST_CASE("derive_model: whole parts that another layer divides again end") {
+  network_graph g;
+  const auto grouped = [&](const char* op, std::size_t x, const std::string& name,
+                           std::vector<std::int64_t> extents, std::int64_t groups) {
+    return g.apply(op, {x, g.parameter(name + ".weight", std::move(extents))},
+                   {{"group", {groups}}});
+  };
+  const auto x = g.input("x", {1, 1, 2, 2});
+  const auto c = grouped("Conv", x, "a", {4, 1, 1, 1}, 1);
+  const auto twice = g.apply("Concat", {c, c}, {{"axis", {1}}});
+  const auto d = grouped("ConvTranspose", c, "b", {4, 2, 1, 1}, 2);
+  const auto e = grouped("ConvTranspose", d, "c", {4, 2, 1, 1}, 4);
+  grouped("Conv", twice, "d", {6, 4, 1, 1}, 2);
+  g.output(grouped("Conv", g.apply("Add", {e, twice}), "e", {3, 8, 1, 1}, 1));
+  const auto derived = derive_model(g);
+  CHECK(subfed::check_description(g, derived.net).is_right());
+  CHECK(form(derived, "c.weight") == "(4, a, 1, 1)");
+  CHECK(form(derived, "d.weight") == "(2 x d, 2 x a, 1, 1)");
+  CHECK(form(derived, "e.weight") == "(e, 4 x a, 1, 1)");
+}
+
 TEST_CASE("derive_model: an operator that lacks any of its inputs keeps what it reads whole") {
   for (const auto& each : subfed::detail::operator_rules) {
     const std::string op(each.op);

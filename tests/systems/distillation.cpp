@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -76,6 +77,78 @@ TEST_CASE("a student that is its teacher has no divergence, even where probabili
   const std::vector<float> z{1000, -1000, 0, 5, 5, 5};
   const tensor_view<const float> view(z.data(), {2, 3});
   CHECK(distillation_loss<float>(view, view, std::vector<std::int64_t>{0, 1}) == 0);
+}
+
+TEST_CASE("any temperature: from the teacher's largest logit to squared distances of the logits") {
+  // T -> 0: T (u - w) at the teacher's largest logit, u and w being distances from the largest.
+  // T -> infinity: half the variance of the differences. A class with -inf is in no softmax.
+  constexpr double none = -std::numeric_limits<double>::infinity();
+  const std::vector<double> student{1, 2, 4, none}, teacher{2, 1, 0, none};
+  const tensor_view<const double> s(student.data(), {1, 4}), q(teacher.data(), {1, 4});
+  const std::vector<std::int64_t> label{0};
+  const double half_variance = (1.0 + 1 + 16) / 3 / 2 - (4.0 / 3) * (4.0 / 3) / 2;
+  for (const double t : {1e4, 1e6, 1e9, 1e12, 1e160, 1e300}) {
+    CAPTURE(t);
+    std::vector<double> gradient(4);
+    const double loss = distillation_loss<double>(s, q, label, {.alpha = 1, .temperature = t},
+                                                  tensor_view<double>(gradient.data(), {1, 4}));
+    CHECK(gradient[3] == 0);
+    const double rest = 10 / t + 1e-9;
+    CHECK(loss == doctest::Approx(half_variance).epsilon(rest));
+    for (std::size_t k = 0; k < 3; ++k) {
+      const double apart = student[k] - teacher[k] - 4.0 / 3;
+      CHECK(gradient[k] == doctest::Approx(apart / 3).epsilon(rest));
+    }
+  }
+  for (const double t : {1e-3, 1e-160, 1e-300, 1e-308}) {
+    CAPTURE(t);
+    std::vector<double> gradient(4);
+    const double loss = distillation_loss<double>(s, q, label, {.alpha = 1, .temperature = t},
+                                                  tensor_view<double>(gradient.data(), {1, 4}));
+    CHECK(gradient[3] == 0);
+    CHECK(loss / t == doctest::Approx(3));
+    CHECK(gradient[0] / t == doctest::Approx(-1));
+    CHECK(gradient[1] == 0);
+    CHECK(gradient[2] / t == doctest::Approx(1));
+  }
+}
+
+TEST_CASE("a part that weighs nothing does not count, even where it is infinite") {
+  constexpr double none = -std::numeric_limits<double>::infinity();
+  const std::vector<double> student{none, 0, 0}, teacher{0, 1, 2};
+  const tensor_view<const double> s(student.data(), {1, 3}), q(teacher.data(), {1, 3});
+  std::vector<double> gradient(3);
+  const tensor_view<double> out(gradient.data(), {1, 3});
+  CHECK(distillation_loss<double>(s, q, std::vector<std::int64_t>{1}, {.alpha = 0}, out) ==
+        doctest::Approx(std::log(2.0)));
+  CHECK(gradient == std::vector<double>{0, -0.5, 0.5});
+  const std::vector<double> without{none, 0, std::log(3.0)};  // 1/4 and 3/4
+  const tensor_view<const double> w(without.data(), {1, 3});
+  CHECK(distillation_loss<double>(s, w, std::vector<std::int64_t>{0}, {.alpha = 1}, out) ==
+        doctest::Approx(0.25 * std::log(0.5) + 0.75 * std::log(1.5)));
+  CHECK(gradient[0] == 0);
+  CHECK(gradient[1] == doctest::Approx(0.25));
+  CHECK(gradient[2] == doctest::Approx(-0.25));
+}
+
+TEST_CASE("what classes add to the largest logit is not lost beside it") {
+  const std::vector<double> large{1e17, 1e17, 0}, other{1e17, 0, 1e17};
+  const tensor_view<const double> s(large.data(), {1, 3}), q(other.data(), {1, 3});
+  const std::vector<std::int64_t> label{0};
+  CHECK(distillation_loss<double>(s, q, label, {.alpha = 0}) == doctest::Approx(std::log(2.0)));
+  CHECK(distillation_loss<double>(s, s, label, {.alpha = 1}) == 0);
+}
+
+TEST_CASE("half and bfloat16 need no qualified name") {
+  const std::vector<double> z{1, 2, 4}, y{2, 1, 0};
+  const auto loss = [&]<class T>(T) {
+    std::vector<T> student(z.begin(), z.end()), teacher(y.begin(), y.end()), gradient(3);
+    return distillation_loss<T>(
+        tensor_view<const T>(student.data(), {1, 3}), tensor_view<const T>(teacher.data(), {1, 3}),
+        std::vector<std::int64_t>{0}, {}, tensor_view<T>(gradient.data(), {1, 3}));
+  };
+  CHECK(loss(subfed::half()) == loss(0.0));
+  CHECK(loss(subfed::bfloat16()) == loss(0.0));
 }
 
 TEST_CASE("what is out of range is refused by name") {

@@ -125,6 +125,38 @@ TEST_CASE("the constant start meets the budget, and the next larger double does 
   CHECK(flops_budget(expected_flops(lenet.net, lenet.work), 1).constant_start() == 1);
 }
 
+TEST_CASE("where everything can be dropped, the constant start meets budgets of any size") {
+  subfed::model net;
+  const auto in = net.group("in", 4), out = net.group("out", 2);
+  const auto fc = linear(net, "fc", {.in = in, .out = out, .bias = subfed::bias::none});
+  subfed::workload work(net);
+  work.linear(fc);
+  for (const double ratio : {1e-9, 1e-13, 1e-25, 1e-300}) {
+    CAPTURE(ratio);
+    CHECK(flops_budget(expected_flops(net, work), ratio).constant_start() ==
+          doctest::Approx(std::sqrt(ratio)).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("a budget for what is never dropped and nothing else is refused") {
+  subfed::model net;
+  const auto hidden = net.group("hidden", 3),
+             classes = net.group("classes", 10, subfed::cut::never);
+  const auto a = linear(net, "a", {.in = 2, .out = hidden, .bias = subfed::bias::none});
+  const auto b = linear(net, "b", {.in = 2, .out = classes, .bias = subfed::bias::none});
+  subfed::workload work(net);
+  work.linear(a).linear(b);
+  const expected_flops cost(net, work);  // 6 + 20
+  CHECK(message_of([&] { flops_budget(cost, 0.75).constant_start(); }) ==
+        "subfed: flops_budget: what is never dropped costs 0.769230769 of the model, expected less "
+        "than the ratio 0.75");
+  CHECK(message_of([&] { flops_budget(cost, 20.0 / 26).constant_start(); }) ==
+        "subfed: flops_budget: what is never dropped costs 0.769230769 of the model, expected less "
+        "than the ratio 0.769230769");
+  CHECK(flops_budget(cost, 20.0 / 26 + 6e-13 / 26).constant_start() ==
+        doctest::Approx(1e-13).epsilon(0.01));
+}
+
 TEST_CASE("budgets out of range, that nothing can meet, or of another model are refused") {
   const auto lenet = models::describe_lenet(models::lenet_options::fashion_mnist());
   const expected_flops cost(lenet.net, lenet.work);
@@ -132,8 +164,9 @@ TEST_CASE("budgets out of range, that nothing can meet, or of another model are 
     CHECK(message_of([&] { flops_budget(cost, bad); }).find("is outside (0, 1]") !=
           std::string::npos);
   }
-  CHECK(message_of([&] { flops_budget(cost, 1e-9).constant_start(); }) ==
-        "subfed: flops_budget: what is never dropped costs more than the ratio 1e-09 of the model");
+  CHECK(message_of([&] {
+          flops_budget(cost, 1e-9).constant_start();
+        }).find("of the model, expected less than the ratio 1e-09") != std::string::npos);
   CHECK(message_of([&] { flops_budget(cost, 0.5).slack({}); }) ==
         "subfed: flops_budget: there is no client");
   const auto vgg = models::describe_vgg9();

@@ -91,6 +91,25 @@ TEST_CASE("logits of any size give a finite loss") {
   CHECK(masked_cross_entropy<double>(low, std::vector<std::int64_t>{0}, index_set::full(1)) == 0);
 }
 
+TEST_CASE("what classes add to the largest logit is not lost beside it") {
+  const std::vector<double> logits{1e17, 1e17, 0};
+  const tensor_view<const double> view(logits.data(), {1, 3});
+  CHECK(masked_cross_entropy<double>(view, std::vector<std::int64_t>{0}, index_set::full(3)) ==
+        doctest::Approx(std::log(2.0)));
+}
+
+TEST_CASE("half and bfloat16 need no qualified name") {
+  const std::vector<double> z{1, 2, 4};
+  const auto loss = [&]<class T>(T) {
+    std::vector<T> logits(z.begin(), z.end()), gradient(3);
+    return masked_cross_entropy<T>(tensor_view<const T>(logits.data(), {1, 3}),
+                                   std::vector<std::int64_t>{0}, index_set::full(3),
+                                   absent_logits::zero, tensor_view<T>(gradient.data(), {1, 3}));
+  };
+  CHECK(loss(subfed::half()) == loss(0.0));
+  CHECK(loss(subfed::bfloat16()) == loss(0.0));
+}
+
 TEST_CASE("labels of absent classes and wrong shapes are refused, and nothing is written") {
   std::vector<double> logits(6, 0.0), gradient(6, 3.0);
   const tensor_view<const double> view(logits.data(), {2, 3});

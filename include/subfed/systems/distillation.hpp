@@ -30,10 +30,59 @@ struct distillation_options {
 
 namespace detail {
 
+/// T^2 KL(q || p) of q = softmax(w / T), p = softmax(u / T), and its derivative T (p - q).
+class softened_divergence {
+ public:
+  explicit softened_divergence(std::size_t classes)
+      : all_(classes, 1), p_(classes), q_(classes), gradient_(classes) {}
+
+  double operator()(std::vector<double>& u, std::vector<double>& w, double t) {
+    const double of_u = softmax(u, all_, p_, t), of_w = softmax(w, all_, q_, t);
+    constexpr double close = 0x1p-10;
+    bool alike = true;
+    for (std::size_t k = 0; k < u.size(); ++k) {
+      if (p_[k] == 0 && q_[k] == 0) u[k] = w[k] = 0;  // both may be -inf
+      alike = alike && std::fabs(u[k] - w[k]) / t <= close;
+    }
+    return alike ? near_by(u, w, t) : far_apart(u, w, t, of_u - of_w);
+  }
+  double gradient(std::size_t k) const { return gradient_[k]; }
+
+ private:
+  double far_apart(const std::vector<double>& u, const std::vector<double>& w, double t,
+                   double logs) {
+    double sum = 0;
+    for (std::size_t k = 0; k < u.size(); ++k) {
+      if (q_[k] > 0) sum += q_[k] * (w[k] - u[k] + t * logs);
+      gradient_[k] = t * (p_[k] - q_[k]);
+    }
+    return t * sum;
+  }
+  /// Large T: what probabilities differ by is lost in them. With d = log p - log q, T^2 KL is the sum of
+  /// q T^2 (e^d - 1 - d), of which no term is negative.
+  double near_by(const std::vector<double>& u, const std::vector<double>& w, double t) {
+    double more = 0;
+    for (std::size_t k = 0; k < u.size(); ++k) more += q_[k] * std::expm1((u[k] - w[k]) / t);
+    const double logs = t * std::log1p(more);
+    double sum = 0;
+    for (std::size_t k = 0; k < u.size(); ++k) {
+      const double apart = u[k] - w[k] - logs, d = apart / t;
+      sum += q_[k] * apart * apart * (0.5 + d * (1.0 / 6 + d * (1.0 / 24 + d / 120)));
+      gradient_[k] = q_[k] * (t * std::expm1(d));
+    }
+    return sum;
+  }
+
+  std::vector<unsigned char> all_;
+  std::vector<double> p_, q_, gradient_;
+};
+
+/// Mean loss over the batch, under a name of its own as mean_cross_entropy.
 template <class T, class F>
-double distillation_loss(const tensor_view<const T>& student, const tensor_view<const T>& teacher,
-                         std::span<const std::int64_t> labels, const distillation_options& options,
-                         F&& on_gradient) {
+double mean_distillation_loss(const tensor_view<const T>& student,
+                              const tensor_view<const T>& teacher,
+                              std::span<const std::int64_t> labels,
+                              const distillation_options& options, F&& on_gradient) {
   const float_mode mode;
   check_batch("distillation_loss", student.extents(), labels.size());
   check_shape("distillation_loss", "teacher", "", teacher.extents(), student.extents());
@@ -53,25 +102,27 @@ double distillation_loss(const tensor_view<const T>& student, const tensor_view<
   const double alpha = options.alpha, t = options.temperature;
   const auto samples = static_cast<double>(labels.size());
   const std::vector<unsigned char> all(classes, 1);
-  std::vector<double> own(classes), theirs(classes), p(classes), q(classes), plain(classes);
+  std::vector<double> own(classes), theirs(classes), plain(classes);
+  softened_divergence divergence(classes);
   double sum = 0;
   for (std::size_t b = 0; b < labels.size(); ++b) {
-    for (std::size_t k = 0; k < classes; ++k) own[k] = scalar_traits<T>::load(student(b, k));
     const auto label = static_cast<std::size_t>(labels[b]);
-    const double hard = softmax(own, all, plain) - own[label];
-    for (std::size_t k = 0; k < classes; ++k) {
-      own[k] /= t;
-      theirs[k] = scalar_traits<T>::load(teacher(b, k)) / t;
+    const auto read = [&](std::vector<double>& row, const tensor_view<const T>& from) {
+      for (std::size_t k = 0; k < classes; ++k) row[k] = scalar_traits<T>::load(from(b, k));
+    };
+    if (alpha < 1) {  // what weighs nothing may be infinite
+      read(own, student);
+      const double rest = softmax(own, all, plain);
+      sum += (1 - alpha) * (rest - own[label]);
     }
-    const double own_log = softmax(own, all, p), their_log = softmax(theirs, all, q);
-    double divergence = 0;
-    for (std::size_t k = 0; k < classes; ++k) {
-      if (q[k] > 0) divergence += q[k] * (theirs[k] - their_log - own[k] + own_log);
+    if (alpha > 0) {
+      read(own, student), read(theirs, teacher);
+      sum += alpha * divergence(own, theirs, t);
     }
-    sum += (1 - alpha) * hard + alpha * t * t * divergence;
     for (std::size_t k = 0; k < classes; ++k) {
-      const double of_labels = plain[k] - (k == label ? 1 : 0);
-      on_gradient(b, k, ((1 - alpha) * of_labels + alpha * t * (p[k] - q[k])) / samples);
+      const double of_labels = alpha < 1 ? plain[k] - (k == label ? 1 : 0) : 0;
+      const double of_teacher = alpha > 0 ? divergence.gradient(k) : 0;
+      on_gradient(b, k, ((1 - alpha) * of_labels + alpha * of_teacher) / samples);
     }
   }
   return sum / samples;
@@ -94,14 +145,15 @@ double distillation_loss(const tensor_view<const T>& student, const tensor_view<
 /// Shapes    both (samples, classes), any strides; labels (samples).
 /// Throws    error for shapes that do not fit, alpha outside [0, 1], a temperature that is not
 ///           positive, or a label out of range.
-/// Numerics  In double; uses std::exp and std::log.
+/// Numerics  In double; uses std::exp and std::log. A part that weighs nothing does not count, even where it
+///           is infinite.
 template <averageable T>
 double distillation_loss(const tensor_view<std::type_identity_t<const T>>& student,
                          const tensor_view<std::type_identity_t<const T>>& teacher,
                          std::span<const std::int64_t> labels,
                          const distillation_options& options = {}) {
-  return detail::distillation_loss(student, teacher, labels, options,
-                                   [](std::size_t, std::size_t, double) {});
+  return detail::mean_distillation_loss(student, teacher, labels, options,
+                                        [](std::size_t, std::size_t, double) {});
 }
 
 /// The same, with the derivative with respect to the student's logits written to `gradient`; the
@@ -119,7 +171,7 @@ double distillation_loss(const tensor_view<std::type_identity_t<const T>>& stude
   memory.reads("student", "", student);
   memory.reads("teacher", "", teacher);
   memory.check_apart();
-  return detail::distillation_loss(
+  return detail::mean_distillation_loss(
       student, teacher, labels, options,
       [&](std::size_t b, std::size_t k, double d) { gradient(b, k) = scalar_traits<T>::store(d); });
 }

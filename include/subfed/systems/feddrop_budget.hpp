@@ -5,6 +5,7 @@
 #include <subfed/average/options.hpp>
 #include <subfed/cost/workload.hpp>
 #include <subfed/detail/arithmetic.hpp>
+#include <subfed/detail/float_mode.hpp>
 #include <subfed/systems/feddrop.hpp>
 
 #include <cstddef>
@@ -174,25 +175,26 @@ class flops_budget {
   /// The constant p of all nodes and clients with g(p) = 0, from which training starts and which
   /// UniDrop keeps: the largest double with g(p) >= 0. [FedDrop, 3.5]
   ///
-  /// Throws  error when what is never dropped costs more than the budget.
+  /// Throws  error unless what is never dropped costs less than the budget.
   double constant_start() const {
-    const auto meets = [&](double p) {
+    const detail::float_mode mode;
+    const auto share = [&](double p) {
       std::vector<double> sums;
       for (const auto& group : cost_.parent().groups()) {
         sums.push_back(static_cast<double>(group.extent) * (group.cut == cut::never ? 1 : p));
       }
-      return ratio_ - cost_.at(sums) / cost_.dense() >= 0;
+      return cost_.at(sums) / cost_.dense();
     };
-    if (meets(1)) return 1;
-    double low = 0, high = 1;
-    if (!meets(0x1p-40)) {
-      detail::fail("subfed: flops_budget: what is never dropped costs more than the ratio " +
-                   detail::text(ratio_) + " of the model");
+    if (ratio_ - share(1) >= 0) return 1;
+    if (!(share(0) < ratio_)) {
+      detail::fail("subfed: flops_budget: what is never dropped costs " + detail::text(share(0)) +
+                   " of the model, expected less than the ratio " + detail::text(ratio_));
     }
+    double low = 0, high = 1;
     for (int i = 0; i < 1100; ++i) {
       const double middle = low + (high - low) / 2;
       if (middle == low || middle == high) break;
-      (meets(middle) ? low : high) = middle;
+      (ratio_ - share(middle) >= 0 ? low : high) = middle;
     }
     return low;
   }

@@ -40,9 +40,10 @@ inline void check_batch(const char* verb, std::span<const std::int64_t> extents,
        " are given for " + std::to_string(labels) + " samples, expected (samples, classes)");
 }
 
-/// log sum exp over the classes that take part, and the softmax.
-inline double softmax(const std::vector<double>& logits,
-                      const std::vector<unsigned char>& takes_part, std::vector<double>& out) {
+/// softmax(z / t) over the classes that take part. Of z the largest logit is taken off; what is returned
+/// is log sum exp(z / t) of the rest, which would be lost beside a large one.
+inline double softmax(std::vector<double>& logits, const std::vector<unsigned char>& takes_part,
+                      std::vector<double>& out, double t = 1) {
   double largest = 0;
   bool first = true;
   for (std::size_t k = 0; k < logits.size(); ++k) {
@@ -52,18 +53,19 @@ inline double softmax(const std::vector<double>& logits,
   }
   double sum = 0;
   for (std::size_t k = 0; k < logits.size(); ++k) {
-    out[k] = takes_part[k] != 0 ? std::exp(logits[k] - largest) : 0;
+    logits[k] -= largest;
+    out[k] = takes_part[k] != 0 ? std::exp(logits[k] / t) : 0;
     sum += out[k];
   }
   for (double& p : out) p /= sum;
-  return largest + std::log(sum);
+  return std::log(sum);
 }
 
-/// Mean loss over the batch; on_gradient(sample, class, dL/dlogit).
+/// Mean loss over the batch, under a name that half, which is of this namespace, cannot confuse with that of
+/// users; on_gradient(sample, class, dL/dlogit).
 template <class T, class F>
-double masked_cross_entropy(const tensor_view<const T>& logits,
-                            std::span<const std::int64_t> labels, const index_set& present,
-                            absent_logits absent, F&& on_gradient) {
+double mean_cross_entropy(const tensor_view<const T>& logits, std::span<const std::int64_t> labels,
+                          const index_set& present, absent_logits absent, F&& on_gradient) {
   const float_mode mode;
   check_batch("masked_cross_entropy", logits.extents(), labels.size());
   const auto classes = static_cast<std::size_t>(logits.extent(1));
@@ -88,7 +90,8 @@ double masked_cross_entropy(const tensor_view<const T>& logits,
       row[k] = has[k] != 0 ? scalar_traits<T>::load(logits(b, k)) : 0;
     }
     const auto label = static_cast<std::size_t>(labels[b]);
-    sum += softmax(row, takes_part, p) - row[label];
+    const double rest = softmax(row, takes_part, p);
+    sum += rest - row[label];
     for (std::size_t k = 0; k < classes; ++k) {
       on_gradient(b, k, has[k] == 0 ? 0 : (p[k] - (k == label ? 1 : 0)) / samples);
     }
@@ -110,8 +113,8 @@ template <averageable T>
 double masked_cross_entropy(const tensor_view<std::type_identity_t<const T>>& logits,
                             std::span<const std::int64_t> labels, const index_set& present,
                             absent_logits absent = absent_logits::zero) {
-  return detail::masked_cross_entropy(logits, labels, present, absent,
-                                      [](std::size_t, std::size_t, double) {});
+  return detail::mean_cross_entropy(logits, labels, present, absent,
+                                    [](std::size_t, std::size_t, double) {});
 }
 
 /// The same, with the derivative with respect to the logits, 0 for absent classes, written to
@@ -129,7 +132,7 @@ double masked_cross_entropy(const tensor_view<std::type_identity_t<const T>>& lo
   memory.writes("gradient", "", gradient);
   memory.reads("logits", "", logits);
   memory.check_apart();
-  return detail::masked_cross_entropy(
+  return detail::mean_cross_entropy(
       logits, labels, present, absent,
       [&](std::size_t b, std::size_t k, double d) { gradient(b, k) = scalar_traits<T>::store(d); });
 }

@@ -69,6 +69,31 @@ TEST_CASE("axes: copies of a concatenation are one after the other") {
   CHECK(s.is_whole(copies));
   CHECK(leaf_text(s, s.product(parts, s.fresh(3))) == "4x3 | 6x3");
 }
+TEST_CASE("axes: a part of the first of several single elements is found, in whole parts too") {
+  axis_space s;
+  const value_axis copies = s.fresh(3), whole = s.fresh(12);
+  const value_axis all = s.product(s.product(copies, whole), s.fresh(5));
+  const std::size_t why = s.reason("so");
+  value_axis parts = s.fresh_whole(4, why);
+  parts.push_back(s.fresh_whole(8, why)[0]);
+  s.unify(copies, value_axis(3));
+  s.unify(whole, parts);
+  CHECK(leaf_text(s, all) == "4wx5 | 8wx5 | 4wx5 | 8wx5 | 4wx5 | 8wx5");
+  CHECK(leaf_text(s, s.slice(all, 0, 10)) == "2wx5");
+}
+TEST_CASE("axes: whole parts that were taken for one factor are one again after it was divided") {
+  axis_space s;
+  const std::size_t why = s.reason("so");
+  value_axis parts = s.fresh_whole(4, why);
+  parts.push_back(s.fresh_whole(8, why)[0]);
+  const value_axis copies = s.product(s.fresh(3), parts);
+  CHECK(leaf_text(s, copies) == "3x12w");
+  const value_axis one = {{copies[0][1]}};
+  CHECK(leaf_text(s, s.slice(s.product(one, s.fresh(5)), 0, 10)) == "2wx5");
+  CHECK(leaf_text(s, one) == "2w | 10w");
+  CHECK(leaf_text(s, copies) == "3x12w");
+  CHECK(leaf_text(s, s.product(s.fresh(7), parts)) == "7x12w");
+}
 TEST_CASE("axes: copies of equal parts are a product, so that their number can be cut") {
   axis_space s;
   const value_axis heads = s.fresh(3), each = s.fresh(8), all = s.product(heads, each);

@@ -115,8 +115,8 @@ class axis_space {
   void unify(const value_axis& a, const value_axis& b) {
     // Every step joins two factors or splits one; the bound is a net.
     for (int step = 0; unify_step(a, b); ++step) {
-      if (step < 1 << 16) continue;
-      const std::size_t why = reason("it is seen in two ways that are not understood");
+      if (step < most_steps) continue;
+      const std::size_t why = not_understood();
       make_whole(a, why);
       return make_whole(b, why);
     }
@@ -124,7 +124,8 @@ class axis_space {
 
   /// Elements [begin, end) of an axis.
   value_axis slice(const value_axis& a, std::int64_t begin, std::int64_t end) {
-    for (;;) {
+    for (int step = 0;; ++step) {
+      if (step == most_steps) make_whole(a, not_understood());
       value_axis out;
       bool again = false;
       std::int64_t at = 0;
@@ -161,6 +162,8 @@ class axis_space {
     factors_.push_back({extent, factors_.size()});
     return factors_.size() - 1;
   }
+  static constexpr int most_steps = 1 << 16;
+  std::size_t not_understood() { return reason("it is seen in two ways that are not understood"); }
   std::size_t too_many() {
     return reason("it is a concatenation of more than " + std::to_string(most_parts) + " parts");
   }
@@ -193,7 +196,21 @@ class axis_space {
       return out;
     }
     if (is_all_whole(inner)) {
-      return product_of_leaves(outer, leaves_of(one_whole(inner)));
+      value_axis one = leaves_of(one_whole(inner));
+      if (one.size() > 1) {  // it has been divided since, perhaps in these parts
+        whole_axes_.erase(inner);
+        one = leaves_of(one_whole(inner));
+      }
+      value_axis out;
+      for (const factor_product& p : outer) {
+        if (p.empty() && out.size() + inner.size() <= most_parts) {  // it can be divided further
+          out.insert(out.end(), inner.begin(), inner.end());
+        } else {
+          out.push_back(p);
+          out.back().insert(out.back().end(), one[0].begin(), one[0].end());
+        }
+      }
+      return out;
     }
     // Equal parts are copies: a product too.
     if (std::count(inner.begin(), inner.end(), inner[0]) ==
