@@ -50,7 +50,6 @@ class channel_moments {
                    std::to_string(mean_.size()) + " channels, expected (samples, channels, ..)");
     }
     if (batch.size() == 0) return;
-    const detail::float_mode mode;
     const std::size_t channels = mean_.size();
     const std::int64_t inner = batch.size() / batch.extent(0) / batch.extent(1);
     channel_moments own(static_cast<std::int64_t>(channels));
@@ -81,7 +80,6 @@ class channel_moments {
                    " channels are merged into those of " + std::to_string(mean_.size()));
     }
     if (other.count_ == 0) return;
-    const detail::float_mode mode;
     const auto own = static_cast<double>(count_), theirs = static_cast<double>(other.count_);
     const double all = own + theirs;
     for (std::size_t c = 0; c < mean_.size(); ++c) {
