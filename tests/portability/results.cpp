@@ -292,12 +292,12 @@ void drawn_widths(digest& out) {
       out.set(subfed::ordered_dropout{by_weight, subfed::width_for::group, step}(
           {.seed = 3, .client = step % 4, .group = "g", .extent = 90, .capacity = 1.0}));
     }
-    // The borders between widths, to the last bit.
-    double total = 0;
-    for (const double w : weights) total += w;
-    double before = 0;
+    // The borders between widths, to the last bit; -ffast-math neither reorders nor inverts these.
+    volatile double total = 0;
+    for (const double w : weights) total = total + w;
+    volatile double before = 0;
     for (std::size_t i = 0; i + 1 < weights.size(); ++i) {
-      before += weights[i];
+      before = before + weights[i];
       for (int ulps = -3; ulps <= 3; ++ulps) {
         const double u = std::bit_cast<double>(std::bit_cast<std::uint64_t>(before / total) +
                                                static_cast<std::uint64_t>(ulps));
