@@ -85,8 +85,10 @@ TEST_CASE("an average of denormal floats is the same on any threads, whatever th
   net.tensor("x", {size});
   const auto full = submodel::full(net);
   const std::vector<float> tiny(static_cast<std::size_t>(size), std::bit_cast<float>(denormal));
+  // Two clients: the value of a single one is copied.
   const std::vector<update<float>> updates{
-      {full, {tensor_view<const float>(tiny.data(), {size})}, 3}};
+      {full, {tensor_view<const float>(tiny.data(), {size})}, 3},
+      {full, {tensor_view<const float>(tiny.data(), {size})}, 1}};
   std::vector<float> global(static_cast<std::size_t>(size));
   const tensor_views<float> globals{tensor_view<float>(global.data(), {size})};
   const auto all_right = [&] {
@@ -108,7 +110,7 @@ TEST_CASE("an average of denormal floats is the same on any threads, whatever th
     subfed::average_cohort<float>(net, updates, globals, {}, two_threads{0x1F80 | zeros});
     CHECK(all_right());
     subfed::selective_average<float> mean(net), other(net);
-    mean.add(full, updates[0].tensors, 3);
+    for (const auto& u : updates) mean.add(full, u.tensors, u.weight);
     other.merge(mean);
     std::fill(global.begin(), global.end(), 1.0f);
     other.finish(globals, two_threads{});
