@@ -8,6 +8,7 @@
 #include <subfed/average/detail/counter_merge.hpp>
 #include <subfed/average/detail/holder_list.hpp>
 #include <subfed/average/detail/model_average.hpp>
+#include <subfed/average/detail/sums_memory.hpp>
 #include <subfed/average/detail/tensor_sums.hpp>
 #include <subfed/average/detail/update_products.hpp>
 #include <subfed/average/detail/weight_scale.hpp>
@@ -304,64 +305,21 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
     if (!torn_) return;
     detail::fail(
         "subfed: average: memory ran out while updates were added, of which the sums may have "
-        "parts; "
-        "clear() forgets all");
+        "parts; clear() forgets all");
   }
 
   /// Takes the memory for the sums of updates, so that where it is not to be had nothing has changed.
   template <class U>
   void reserve(const std::vector<detail::admitted_update<U>>& updates) {
-    const std::int64_t limit = bytes_of_weights();
-    std::int64_t most = holders_.bytes();
-    for (const detail::admitted_update<U>& a : updates) {
-      most += detail::holder_list::bytes_of(*a.update->sub);
-    }
-    std::int64_t bytes = holders_.bytes();
-    for (const detail::admitted_update<U>& a : updates) {
-      if (dense_ || most <= limit) break;  // nothing has to be looked up
-      if (is_held(a.outcome)) bytes += holders_.more_bytes(*a.update->sub);
-    }
-    const bool dense = dense_ || bytes > limit;
-    for (const detail::admitted_update<U>& a : updates) {
-      if (!is_held(a.outcome)) continue;
-      for (std::size_t t = 0; t < state_.size(); ++t) {
-        const auto& info = model_.tensors()[t];
-        if (info.is_local()) continue;
-        detail::tensor_sums& own = state_[t];
-        const bool is_float =
-            detail::with_type((*a.update->tensors)[t],
-                              []<class E>(const tensor_view<const E>&) { return averageable<E>; });
-        if (is_float && !is_counter(t)) {
-          own.reserve_sums(info.extents, options_.sums.has_value(), dense || a.skipped[t] > 0);
-        } else if (options_.integers != integer_rule::keep) {
-          is_float ? own.counters.elements().reserve(info.extents)
-                   : own.integers.elements().reserve(info.extents);
-        }
-      }
-    }
-    if (!dense) return;
-    for (std::size_t t = 0; t < state_.size(); ++t) {
-      const std::vector<std::int64_t>& extents = model_.tensors()[t].extents;
-      if (state_[t].has_sums()) state_[t].reserve_sums(extents, options_.sums.has_value(), dense);
-    }
+    const bool dense = dense_ || detail::takes_more_than<U>(bytes_of_weights(), holders_, updates);
+    detail::reserve_sums<U>(model_, options_, dense, updates, state_);
   }
-  static bool is_held(const update_outcome& outcome) { return outcome && outcome.weight > 0; }
-
   /// The same for the sums of another average.
   void reserve(const selective_average& other) {
     std::int64_t bytes = holders_.bytes();
     for (const auto& e : other.holders_.entries()) bytes += holders_.more_bytes(e.sub);
     const bool dense = dense_ || other.dense_ || bytes > bytes_of_weights();
-    for (std::size_t t = 0; t < state_.size(); ++t) {
-      const std::vector<std::int64_t>& extents = model_.tensors()[t].extents;
-      detail::tensor_sums& own = state_[t];
-      const detail::tensor_sums& more = other.state_[t];
-      if (own.has_sums() || more.has_sums()) {
-        own.reserve_sums(extents, options_.sums.has_value(), dense || !more.weights.empty());
-      }
-      if (!more.integers.elements().empty()) own.integers.elements().reserve(extents);
-      if (!more.counters.elements().empty()) own.counters.elements().reserve(extents);
-    }
+    detail::reserve_sums(model_, options_, dense, other.state_, state_);
   }
 
   /// Calls f(number of a tensor that has sums, its part in each of the updates that count, and which of them
@@ -374,12 +332,10 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
       std::vector<std::size_t> numbers;
       for (std::size_t i = 0; i < updates.size(); ++i) {
         const update_outcome& outcome = updates[i].outcome;
-        if (!is_held(outcome)) continue;
+        if (!detail::is_held(outcome)) continue;
         const detail::member<U>& u = *updates[i].update;
         const tensor_view<const U>& tensor = (*u.tensors)[t];
-        const bool has_sums = detail::with_type(
-            tensor, []<class E>(const tensor_view<const E>&) { return averageable<E>; });
-        if (!has_sums) continue;
+        if (!detail::has_averageable_type(tensor)) continue;
         parts.push_back(
             {(*u.sub)[tensor_id(t)], &tensor, outcome.weight, updates[i].skipped[t] > 0});
         numbers.push_back(i);
@@ -392,16 +348,7 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
 
   bool is_counter(std::size_t t) const { return model_.tensors()[t].role == role::counter; }
 
-  /// Bytes of weights for every parameter that has none yet.
-  std::int64_t bytes_of_weights() const {
-    std::int64_t elements = 0;
-    for (std::size_t t = 0; t < state_.size(); ++t) {
-      if (!state_[t].weights.empty() || model_.tensors()[t].is_local()) continue;
-      elements +=
-          static_cast<std::int64_t>(detail::memory_size<double>(model_.tensors()[t].extents));
-    }
-    return 8 * elements;
-  }
+  std::int64_t bytes_of_weights() const { return detail::bytes_of_weights(model_, state_); }
 
   void keep_dense_weights() {
     for (std::size_t t = 0; t < state_.size(); ++t) keep_weights(t);
@@ -506,7 +453,8 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
       detail::with_type(tensor, [&](const auto& typed) {
         outcome.skipped_elements += merge_tensor(sub, t, typed);
         if (has_weights[t]) return;
-        add_weights(sub, t, typed, outcome.weight, a.skipped[t]);
+        state_[t].add_weights(sub[tensor_id(t)], model_.tensors()[t].extents, typed, outcome.weight,
+                              a.skipped[t] > 0);
       });
     }
     report_.skipped_elements += outcome.skipped_elements;
@@ -528,20 +476,6 @@ requires(averageable<T> || std::is_void_v<T>) class selective_average {
       own.integers.add(options_.integers, sub[tensor_id(t)], extents, tensor);
     }
     return 0;
-  }
-
-  template <class E>
-  void add_weights(const submodel& sub, std::size_t t, const tensor_view<const E>& tensor,
-                   double weight, std::int64_t skipped) {
-    detail::tensor_sums& own = state_[t];
-    if (own.weights.empty()) return;
-    if constexpr (averageable<E>) {
-      if (skipped > 0) {
-        own.add_finite_weights(sub[tensor_id(t)], model_.tensors()[t].extents, tensor, weight);
-        return;
-      }
-    }
-    own.add_weight(sub[tensor_id(t)], weight);
   }
 
   model model_;

@@ -159,6 +159,17 @@ struct tensor_sums {
     });
   }
 
+  /// The weight of an update, where weights are kept; partly: elements that are not finite were left out.
+  template <class E>
+  void add_weights(const selection& held, std::span<const std::int64_t> extents,
+                   const tensor_view<const E>& tensor, double weight, bool partly) {
+    if (weights.empty()) return;
+    if constexpr (averageable<E>) {
+      if (partly) return add_finite_weights(held, extents, tensor, weight);
+    }
+    add_weight(held, weight);
+  }
+
   /// Adds updates' tensors, in their order, which have the same power of two; weights too where they
   /// are kept.
   template <class U>
