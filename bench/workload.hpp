@@ -47,6 +47,17 @@ class tensors {
       at += count(s);
     }
   }
+  /// Values as a network's weights have them: mean 0, standard deviation 0.03.
+  void fill_like_weights() {
+    std::uint64_t state = 7;
+    for (T& element : data_) {
+      state = state * 6364136223846793005u + 1442695040888963407u;
+      int sum = -510;  // four bytes
+      for (int byte = 4; byte < 8; ++byte) sum += static_cast<int>(state >> (8 * byte) & 0xFF);
+      element = subfed::scalar_traits<T>::store(static_cast<float>(sum) * (0.03f / 148));
+    }
+  }
+
   const std::vector<subfed::tensor_view<T>>& views() const noexcept { return views_; }
   std::int64_t bytes() const noexcept {
     return static_cast<std::int64_t>(data_.size() * sizeof(T));
@@ -84,7 +95,8 @@ struct workload {
   workload(const case_key& key, subfed::model model)
       : net(std::move(model)),
         cohort(make_cohort(net, key.scheme, key.clients)),
-        globals(shapes_of(net), 0.5f) {
+        globals(shapes_of(net), 0) {
+    globals.fill_like_weights();
     std::map<std::int64_t, std::vector<std::size_t>> by_size;
     std::int64_t used = 0;
     for (std::size_t c = 0; c < cohort.size(); ++c) {
@@ -93,8 +105,8 @@ struct workload {
       const std::int64_t bytes = size * static_cast<std::int64_t>(sizeof(T));
       if (known.empty() || used + bytes <= most_bytes) {
         known.push_back(buffers.size());
-        buffers.push_back(
-            std::make_unique<tensors<T>>(shapes_of(cohort[c]), 0.25f + static_cast<float>(c % 7)));
+        buffers.push_back(std::make_unique<tensors<T>>(shapes_of(cohort[c]), 0.0f));
+        subfed::slice<T>(globals.views(), cohort[c], buffers.back()->views());
         used += bytes;
         buffer_of.push_back(buffers.size() - 1);
       } else {

@@ -45,6 +45,9 @@ SUBFED_WORD ints lower(longs x) noexcept {
 }
 SUBFED_WORD floats low(wide_floats x) noexcept { return floats{x[0], x[1], x[2], x[3]}; }
 SUBFED_WORD floats high(wide_floats x) noexcept { return floats{x[4], x[5], x[6], x[7]}; }
+SUBFED_WORD wide_floats joined(floats x, floats y) noexcept {
+  return __builtin_shufflevector(x, y, 0, 1, 2, 3, 4, 5, 6, 7);
+}
 
 /// For each mask of eight bits, which element goes to a lane: the number of ones below it; the sign
 /// where the mask has a zero.
@@ -119,6 +122,30 @@ SUBFED_WORD ints to_odd_normals(const doubles& x) noexcept {
   const longs bits = reinterpret_cast<longs>(x);
   const longs odd = (bits | ((bits & cut_off) + cut_off)) & ~cut_off;
   return reinterpret_cast<ints>(__builtin_convertvector(reinterpret_cast<doubles>(odd), floats));
+}
+
+/// x / by, of which what is cut off stays visible in the last bit.
+///
+/// Pre  finite, and far from the largest and smallest numbers
+SUBFED_WORD wide_floats odd_quotient(const wide_floats& x, const wide_floats& by) noexcept {
+  const wide_floats nearest = x / by;
+  wide_floats rest = x;
+  fuse_negative(rest, nearest, by);
+  const wide_ints differs = rest != wide_floats{};
+  const wide_ints bits = reinterpret_cast<wide_ints>(nearest);
+  const wide_ints over = (reinterpret_cast<wide_ints>(rest) ^ bits) >> 31;  // nearest is too large
+  return reinterpret_cast<wide_floats>((differs & ((bits + over) | 1)) | (~differs & bits));
+}
+
+/// to |= a | b.
+SUBFED_WORD void unite(wide_ints& to, const wide_ints& a, const wide_ints& b) noexcept {
+  to |= a | b;
+}
+SUBFED_WORD bool any_of(const wide_ints& x, std::int32_t bits) noexcept {
+  const wide_ints mask = bits - wide_ints{};
+  bool any;
+  __asm__("vptest {%2, %1|%1, %2}" : "=@ccnz"(any) : "x"(x), "x"(mask) :);
+  return any;
 }
 
 inline constexpr bool expands_from_memory = false;

@@ -51,6 +51,9 @@ SUBFED_WORD floats high(wide_floats x) noexcept {
   __asm__("vextractf64x4 {$1, %1, %0|%0, %1, 1}" : "=v"(out) : "v"(x));
   return out;
 }
+SUBFED_WORD wide_floats joined(floats x, floats y) noexcept {
+  return __builtin_shufflevector(x, y, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+}
 
 /// The lanes of the mask in turn get the elements of x in turn, all others -0.
 SUBFED_WORD wide_floats expanded(wide_floats x, unsigned mask) noexcept {
@@ -116,7 +119,33 @@ SUBFED_WORD ints to_odd_normals(const doubles& x) noexcept {
   return out;
 }
 
-inline constexpr bool expands_from_memory = !SUBFED_SEES_READS;
+/// x / by, of which what is cut off stays visible in the last bit.
+///
+/// Pre  finite, and far from the largest and smallest numbers
+SUBFED_WORD wide_floats odd_quotient(const wide_floats& x, const wide_floats& by) noexcept {
+  wide_ints out;
+  __asm__("vdivps {%{rz-sae%}, %2, %1, %0|%0, %1, %2, %{rz-sae%}}" : "=v"(out) : "v"(x), "v"(by));
+  wide_floats rest = x;
+  fuse_negative(rest, reinterpret_cast<wide_floats>(out), by);
+  std::uint16_t differs;
+  __asm__("vptestmd {%1, %1, %0|%0, %1, %1}" : "=Yk"(differs) : "v"(rest));
+  const wide_ints one = 1 - wide_ints{};
+  __asm__("vpord {%1, %0, %0%{%2%}|%0%{%2%}, %0, %1}" : "+v"(out) : "v"(one), "Yk"(differs));
+  return reinterpret_cast<wide_floats>(out);
+}
+
+/// to |= a | b.
+SUBFED_WORD void unite(wide_ints& to, const wide_ints& a, const wide_ints& b) noexcept {
+  __asm__("vpternlogd {$0xFE, %2, %1, %0|%0, %1, %2, 0xFE}" : "+v"(to) : "v"(a), "v"(b));
+}
+SUBFED_WORD bool any_of(const wide_ints& x, std::int32_t bits) noexcept {
+  const wide_ints mask = bits - wide_ints{};
+  std::uint16_t any;
+  __asm__("vptestmd {%2, %1, %0|%0, %1, %2}" : "=Yk"(any) : "v"(x), "v"(mask));
+  return any != 0;
+}
+
+inline constexpr bool expands_from_memory = false;
 /// Whether looked_up is faster than a division.
 inline constexpr bool looks_up = true;
 /// The numbers in a table of 16 that the lanes name.

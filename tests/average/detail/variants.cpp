@@ -41,13 +41,22 @@ struct numbers {
 };
 
 /// What an element may be.
-enum class content { ordinary, any_finite, any_bits };
+enum class content {
+  ordinary,  ///< below 1/2: sums of halves are often too large for floats
+  small,     ///< below 1/16, of many sizes
+  any_finite,
+  any_bits
+};
 
 template <class T>
 T element(numbers& random, content what) {
   using traits = subfed::scalar_traits<T>;
   if (what == content::ordinary) {
     return traits::store(static_cast<double>(random.bits() >> 11) * 0x1p-53 - 0.5);
+  }
+  if (what == content::small) {
+    const double x = static_cast<double>(random.bits() >> 11) * 0x1p-53 - 0.5;
+    return traits::store(std::ldexp(x, -3 - static_cast<int>(random.below(20))));
   }
   // Random bits are hardly ever an infinity of these.
   if constexpr (std::is_floating_point_v<T>) {
@@ -103,8 +112,9 @@ template <class F>
 void for_each_case(F&& f) {
   numbers random{7};
   for (std::int64_t length = 0; length < 150; length += length < 40 ? 1 : 7) {
-    for (const std::size_t count : {0u, 1u, 2u, 5u, 17u}) {
-      for (const content what : {content::ordinary, content::any_finite, content::any_bits}) {
+    for (const std::size_t count : {0u, 1u, 2u, 3u, 5u, 8u, 9u, 17u}) {
+      for (const content what :
+           {content::ordinary, content::small, content::any_finite, content::any_bits}) {
         const bool ones = random.below(2) == 0;
         CAPTURE(length);
         CAPTURE(count);
@@ -132,7 +142,11 @@ TEST_CASE_TEMPLATE("streams are added up with the bits of the plain loop", T, fl
       const v::streams<T> made(random, count, length, ones, what);
       const auto n = static_cast<std::size_t>(length);
       std::vector<double> before;
-      for (std::size_t i = 0; i < n; ++i) before.push_back(v::element<double>(random, what));
+      const bool are_sums = std::is_same_v<T, half> && ones && count > 1;
+      for (std::size_t i = 0; i < n; ++i) {
+        before.push_back(are_sums ? subfed::scalar_traits<T>::load(v::element<T>(random, what))
+                                  : v::element<double>(random, what));
+      }
       const bool begins = random.below(2) == 0;
       std::vector<double> sums = before;
       sums.push_back(77);  // must stay
@@ -165,7 +179,8 @@ TEST_CASE_TEMPLATE("means of streams have the bits of the plain loop", T, float,
       }
       const bool begins = count != 0 && random.below(2) == 0;
       const double weights[] = {1, 3, 4, 7, 10, 0.3, 1e30, 12345.678};
-      const divider by(weights[random.below(8)]);
+      const bool of_count = count != 0 && random.below(2) == 0;
+      const divider by(of_count ? static_cast<double>(count) : weights[random.below(8)]);
       const division how = sizeof(T) <= 4 && random.below(2) == 0 ? division::by_reciprocal
                                                                   : division::by_instruction;
       std::vector<T> out(n + 1, traits::store(77));
@@ -312,7 +327,8 @@ TEST_CASE_TEMPLATE("means of masked rows have the bits of the plain loop", T, fl
       for (const std::size_t count : {64u, 65u, 150u}) {  // more than are added at a time
         CAPTURE(size);
         CAPTURE(count);
-        for (const v::content what : {v::content::ordinary, v::content::any_bits}) {
+        for (const v::content what :
+             {v::content::ordinary, v::content::small, v::content::any_bits}) {
           for (const bool ones : {false, true}) one_case(random, size, count, what, ones);
         }
       }

@@ -24,9 +24,18 @@
 #define SUBFED_TARGET SUBFED_AVX2
 #define SUBFED_WORD SUBFED_AVX2 __attribute__((always_inline)) inline
 namespace subfed::inline v0::detail::avx2 {
+#include <subfed/average/detail/float_sums.inc>
+// Each after those before it:
 #include <subfed/average/detail/lane_kernels.inc>
+
+#include <subfed/average/detail/masked_words.inc>
+
+#include <subfed/average/detail/masked_floats.inc>
+
 #include <subfed/average/detail/masked_kernels.inc>
-// After them:
+
+#include <subfed/average/detail/pattern_kernels.inc>
+
 #include <subfed/average/detail/column_kernels.inc>
 }  // namespace subfed::inline v0::detail::avx2
 #undef SUBFED_WORD
@@ -35,9 +44,18 @@ namespace subfed::inline v0::detail::avx2 {
 #define SUBFED_TARGET SUBFED_AVX512
 #define SUBFED_WORD SUBFED_AVX512 __attribute__((always_inline)) inline
 namespace subfed::inline v0::detail::avx512 {
+#include <subfed/average/detail/float_sums.inc>
+// Each after those before it:
 #include <subfed/average/detail/lane_kernels.inc>
+
+#include <subfed/average/detail/masked_words.inc>
+
+#include <subfed/average/detail/masked_floats.inc>
+
 #include <subfed/average/detail/masked_kernels.inc>
-// After them:
+
+#include <subfed/average/detail/pattern_kernels.inc>
+
 #include <subfed/average/detail/column_kernels.inc>
 }  // namespace subfed::inline v0::detail::avx512
 #undef SUBFED_WORD
