@@ -275,7 +275,7 @@ robust_report robust_updates(const model& net, std::span<const update<U>> update
           const std::int64_t a_part = (std::max)(std::int64_t{1 << 14} / length, std::int64_t{1});
           std::vector<robust_report> parts(static_cast<std::size_t>((rows + a_part - 1) / a_part));
           std::vector<std::vector<unsigned char>> taken(held != nullptr ? parts.size() : 0);
-          run_by.parallel_for(static_cast<std::int64_t>(parts.size()), [&](std::int64_t p) {
+          run_parts(run_by, static_cast<std::int64_t>(parts.size()), [&](std::int64_t p) {
             const float_mode mode;
             const auto number = static_cast<std::size_t>(p);
             robust_rows(global, holders, options, p * a_part, (std::min)(rows, (p + 1) * a_part),

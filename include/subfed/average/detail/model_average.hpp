@@ -270,7 +270,7 @@ void run_jobs(const model& net, std::span<const tensor_job> jobs, pass does,
       parts.push_back({&job, begin, (std::min)(begin + job.slabs_a_part, job.slabs), {}});
     }
   }
-  run_by.parallel_for(static_cast<std::int64_t>(parts.size()), [&](std::int64_t i) {
+  run_parts(run_by, static_cast<std::int64_t>(parts.size()), [&](std::int64_t i) {
     const float_mode of_thread;
     part& p = parts[static_cast<std::size_t>(i)];
     p.report = p.job->run(p.begin, p.end, does);
