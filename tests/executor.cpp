@@ -126,6 +126,13 @@ TEST_CASE("slices and averages need all parts") {
   CHECK(is_refused([&] {
     subfed::robust_cohort<float, float>(net, updates, {to}, subfed::robust_options{}, none);
   }));
+  const subfed::held_elements before(net, std::vector<subfed::submodel>{sub});
+  subfed::held_elements held = before;
+  CHECK(is_refused([&] { subfed::average_cohort<float>(net, updates, {to}, held, {}, none); }));
+  CHECK(is_refused([&] {
+    subfed::robust_cohort<float, float>(net, updates, {to}, held, subfed::robust_options{}, none);
+  }));
+  CHECK(held == before);
   subfed::selective_average<float> mean(net);
   mean.add(updates);
   CHECK(is_refused([&] { mean.finish(subfed::tensor_views<float>{to}, none); }));

@@ -248,7 +248,8 @@ robust_report robust_updates(const model& net, std::span<const update<U>> update
     }
   }
   memory.check_apart("robust_cohort");
-  if (held != nullptr) *held = held_elements(net);
+  held_elements held_now;  // given to the caller when all is done
+  if (held != nullptr) held_now = held_elements(net);
   for (std::size_t t = 0; t < globals.size(); ++t) {
     const auto& info = net.tensors()[t];
     with_type(globals[t], [&]<class E>(const tensor_view<E>& global) {
@@ -285,7 +286,7 @@ robust_report robust_updates(const model& net, std::span<const update<U>> update
           std::int64_t element = 0;
           for (const std::vector<unsigned char>& part : taken) {
             for (const unsigned char has : part) {
-              if (has != 0) internals::add(*held, t, element, 1, 1);
+              if (has != 0) internals::add(held_now, t, element, 1, 1);
               ++element;
             }
           }
@@ -295,6 +296,7 @@ robust_report robust_updates(const model& net, std::span<const update<U>> update
       report.kept += global.size();
     });
   }
+  if (held != nullptr) *held = std::move(held_now);
   return report;
 }
 
