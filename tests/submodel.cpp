@@ -461,6 +461,21 @@ TEST_CASE("copies of what is empty or whole cost nothing, however many there are
   CHECK(resting[u].dimension(0).runs == std::vector<run>{{3 * many, 3 * many, 5}});
   CHECK(full.size() == 3 * many + 5);
   CHECK(subfed::detail::internals::plans(full.planned()).size() == 3);
+
+  // Copies of some nodes have runs of their own, but not where there are no elements.
+  model empty;
+  const auto h = empty.group("h", 8);
+  const auto before = empty.tensor("before", {h.repeat(many << 10), h, 0});
+  empty.tensor("after", {0, concat({3, h.repeat(many << 10)})});
+  const submodel half = submodel(empty, {index_set::prefix(8, 4)}).planned();
+  CHECK(half[before].local_extents() == extents_type{many << 12, 4, 0});
+  CHECK(half[before].global_extents() == extents_type{many << 13, 8, 0});
+  CHECK(half[before].dimension(1).runs == std::vector<run>{{0, 0, 4}});
+  float x = 7, y = 7;
+  const tensor_view<float> views[] = {{&x, {many << 12, 4, 0}}, {&x, {0, 3 + (many << 12)}}};
+  const tensor_view<const float> from[] = {{&y, {many << 13, 8, 0}}, {&y, {0, 3 + (many << 13)}}};
+  subfed::slice<float>(from, half, views);
+  CHECK(x == 7);
 }
 
 TEST_CASE("a restriction in any order is that of its nodes, one by one") {

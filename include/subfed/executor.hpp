@@ -4,17 +4,22 @@
 #pragma once
 
 #include <subfed/config.hpp>
+#include <subfed/error.hpp>
 
 #include <atomic>
 #include <cstdint>
 #include <exception>
+#include <string>
+#include <type_traits>
 
 namespace subfed::inline v0 {
 
 /// Anything with parallel_for(n, f) that calls f(0) .. f(n-1), each once, in any order, on any
 /// threads, and returns when all have returned. The parts never touch the same element, and how a
 /// job is cut into parts does not depend on the executor, so results have the same bits on all of
-/// them.
+/// them. An executor that has not run each part once is an error. What it throws itself, or passes on
+/// from a part (std::bad_alloc), reaches the caller. Either way tensors that the call was writing may be
+/// written in part, and everything else is as before: finish() of a streaming average can be called again.
 ///
 /// oneTBB as an executor:
 ///   struct tbb_executor {
@@ -74,5 +79,29 @@ struct openmp {
   }
 };
 #endif
+
+namespace detail {
+
+/// Runs a job's parts, f(0) .. f(n-1).
+///
+/// Throws  error when the executor has left out parts, or run some more than once.
+template <class Executor, class F>
+void run_parts(Executor&& run_by, std::int64_t n, F&& f) {
+  if constexpr (std::is_same_v<std::remove_cvref_t<Executor>, serial>) {
+    run_by.parallel_for(n, f);
+  } else {
+    std::atomic<std::int64_t> runs = 0;
+    run_by.parallel_for(n, [&](std::int64_t i) {
+      f(i);
+      runs.fetch_add(1, std::memory_order_relaxed);
+    });
+    const std::int64_t all = runs.load(std::memory_order_relaxed);
+    if (all == n) return;
+    fail("subfed: the executor has run " + std::to_string(all) + " parts of a job of " +
+         std::to_string(n) + ", expected each of them once; what is written may be incomplete");
+  }
+}
+
+}  // namespace detail
 
 }  // namespace subfed::inline v0

@@ -97,7 +97,7 @@ class model_walk {
   /// Does Verb to all selected elements, run by run.
   template <class Verb, class Executor>
   void run(Executor& run_by) const {
-    run_by.parallel_for(static_cast<std::int64_t>(parts_.size()), [&](std::int64_t i) {
+    run_parts(run_by, static_cast<std::int64_t>(parts_.size()), [&](std::int64_t i) {
       const part& p = parts_[static_cast<std::size_t>(i)];
       const loop_nest& walk = *p.walk;
       const float_mode mode;

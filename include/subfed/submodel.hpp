@@ -94,7 +94,9 @@ class submodel {
     if (plan_ != nullptr) return (*plan_)[tensor.number()].chosen;
     std::vector<selected_dimension> out;
     out.reserve(info.dimensions.size());
-    for (const dimension& d : info.dimensions) out.push_back(expand(d));
+    const bool is_empty =
+        std::find(info.extents.begin(), info.extents.end(), 0) != info.extents.end();
+    for (const dimension& d : info.dimensions) out.push_back(expand(d, is_empty));
     return detail::proven_selection::of(std::move(out), info.name);
   }
   /// Shape of the client's tensor.
@@ -208,8 +210,10 @@ class submodel {
     return out;
   }
 
+  /// More than 2^20 copies of some nodes have no runs in a tensor without elements.
+  ///
   /// Cost  O(parts) and that of the runs; copies of a whole group form a single run.
-  selected_dimension expand(const dimension& d) const {
+  selected_dimension expand(const dimension& d, bool is_empty) const {
     selected_dimension out;
     for (const dimension::part& p : d.parts()) {
       const bool bound = p.group != dimension::no_group;
@@ -221,7 +225,7 @@ class submodel {
       if (local == global && runs.size() == 1 && runs[0] == all) {
         detail::append_run(out.runs,
                            run{out.local_extent, out.global_extent, p.repeat * global * p.block});
-      } else if (!runs.empty()) {
+      } else if (!runs.empty() && !(is_empty && p.repeat > std::int64_t{1} << 20)) {
         out.runs.reserve(out.runs.size() + runs.size());
         for (std::int64_t copy = 0; copy < p.repeat; ++copy) {
           for (const run& r : runs) {

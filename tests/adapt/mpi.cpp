@@ -487,6 +487,40 @@ TEST_CASE("an average of which memory ran out on one rank is refused on all of t
   CHECK(mean.report().clients == ranks().size());
 }
 
+TEST_CASE("where one rank has no memory for sums, none is left waiting and nothing has changed") {
+  subfed::model net;
+  net.tensor("w", {64, 64});
+  const average_options options{.sums = fixed_point{.bound = 4, .clients = 64}};
+  const std::vector<float> ones(64 * 64, 1);
+  std::vector<float> global(64 * 64, 3);
+  const tensor_views<float> globals{tensor_view<float>(global.data(), {64, 64})};
+  selective_average<float> mean(net, options);
+  if (ranks().rank() == 0) {
+    mean.add(submodel::full(net), {tensor_view<const float>(ones.data(), {64, 64})});
+  }
+  const bool odd = ranks().rank() == last();
+  const auto check_short = [&](std::size_t least, auto&& f) {
+    std::string message;
+    const bool was_enough =
+        support::ends_with({odd ? 0 : -1, least}, [&] { message = message_of(f); });
+    if (last() != 0) CHECK(was_enough == !odd);
+    if (odd) return;
+    CHECK(message == "subfed: mpi: memory ran out on rank " + std::to_string(last()));
+  };
+  if (last() != 0) {  // rank 0 has its sums already
+    check_short(8192, [&] { mpi::all_reduce(mean, ranks()); });
+    check_short(8192, [&] { mpi::reduce(mean, 0, ranks()); });
+    check_short(8192, [&] { mpi::reduce_scatter(mean, ranks()); });
+  }
+  const auto part = mpi::reduce_scatter(mean, ranks());
+  check_short(64 * 64 * 4 / static_cast<std::size_t>(ranks().size()) - 4,
+              [&] { mpi::finish(part, globals, ranks()); });
+  CHECK(global == std::vector<float>(64 * 64, 3));
+  const average_report report = mpi::finish(part, globals, ranks());
+  CHECK(report.clients == 1);
+  CHECK(global == ones);
+}
+
 TEST_CASE("weights beyond the total are refused on all ranks alike") {
   const support::refusal_setting s;
   selective_average<float> mean(

@@ -897,3 +897,46 @@ TEST_CASE("without numbers ties are broken by weight, nodes and content of any l
     }
   }
 }
+
+TEST_CASE_TEMPLATE("a client without an element of a tensor may have a view of nothing", T, float,
+                   half, double) {
+  subfed::model net;
+  const auto rows = net.group("rows", 4), columns = net.group("columns", 64);
+  net.tensor("w", {rows, columns});
+  net.tensor("b", {columns});
+  std::vector<std::int64_t> odd;
+  for (std::int64_t n = 1; n < 64; n += 2) odd.push_back(n);
+  const submodel some(net, {index_set::full(4), index_set(64, odd)}, {.client = 1});
+  const submodel none(net, {index_set::full(4), index_set(64, {})}, {.client = 2});
+  std::vector<T> w(4 * 32), global(4 * 64 + 64, T(1.0f)), others(4 * 64 + 64, T(1.0f));
+  for (std::size_t i = 0; i < w.size(); ++i) w[i] = T(static_cast<float>(i));
+  const tensor_view<const T> of_some[] = {{w.data(), {4, 32}}, {w.data(), {32}}};
+  const tensor_view<const T> of_none[] = {{nullptr, {4, 0}}, {nullptr, {0}}};
+  const tensor_view<T> globals[] = {{global.data(), {4, 64}}, {global.data() + 4 * 64, {64}}};
+  const update<T> first{some, of_some, 1}, second{some, of_some, 2}, nothing{none, of_none, 3};
+  const auto bits_of = [&] {
+    std::vector<T> out = global;
+    std::fill(global.begin(), global.end(), T(1.0f));
+    return out;
+  };
+  const std::vector<update<T>> holders{first, second}, all{first, nothing, second};
+  average_cohort<T>(net, holders, globals);
+  const std::vector<T> expected = bits_of();
+  CHECK(expected[1] == T(0.0f));
+  CHECK(expected[3] == T(1.0f));
+  const average_report report = average_cohort<T>(net, all, globals);
+  CHECK(bits_of() == expected);
+  CHECK(report.clients == 3);
+  CHECK(report.held == 4 * 32 + 32);
+  average_cohort<T>(net, all, globals, {.sums = subfed::fixed_point{.bound = 128, .clients = 6}});
+  CHECK(bits_of() == expected);
+
+  // Alone it changes nothing, and with divisor::cohort it leaves elements as they were, with any weight.
+  const average_report alone =
+      average_cohort<T>(net, std::vector<update<T>>{nothing}, globals, {.step = 0.5});
+  CHECK(alone.held == 0);
+  CHECK(alone.unheld == 4 * 64 + 64);
+  const std::vector<update<T>> far{{some, of_some, 1e-300}, {none, of_none, 1e300}};
+  average_cohort<T>(net, far, globals, {.divide_by = subfed::divisor::cohort});
+  CHECK(bits_of() == others);
+}

@@ -978,6 +978,26 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("a late weight that no double holds is refused, not 0") {
+  const one_element e;
+  const auto tiny = [](std::uint64_t passed) { return passed == 4 ? 0.0 : 0x1p-600; };
+  const average_options options{
+      .round = 7, .on_late = subfed::late_update::weigh, .late_weight = tiny};
+  selective_average<float> mean(e.net, options);
+  CHECK(message_of([&] { e.add(mean, 2, 5, 1, 0x1p-600); }) ==
+        "subfed: average: the weight of client 2 of round 5, 2.40991987e-181, times "
+        "2.40991987e-181 for 2 rounds passed is too small for a double; 0 leaves its values "
+        "out");
+  CHECK(message_of([&] { e.add(mean, 2, 5, 1, 0x1.8p-474); }).find("too small") !=
+        std::string::npos);  // half of the least double is missing
+  CHECK(mean.report() == average_report{});
+  CHECK(e.add(mean, 2, 5, 3, 0x1p-474).weight == 0x1p-1074);  // exact
+  CHECK(e.add(mean, 3, 5, 5, 0x1.8p-473).weight == 0x1.8p-1073);
+  CHECK(e.add(mean, 4, 5, 9, 0).weight == 0);
+  CHECK(e.add(mean, 5, 3, 9, 0x1p-600).weight == 0);
+  CHECK(finished(mean) == 4.5f);
+}
+
 TEST_CASE("the list of those left out ends, the counts do not; merging joins both") {
   const one_element e;
   const average_options options{.round = 7, .on_late = subfed::late_update::skip};

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -85,4 +86,32 @@ TEST_CASE("other shapes, and an unbiased variance of one value, are refused; not
   m.add<double>({x.data(), {1, 2}});
   CHECK(message_of([&] { m.unbiased_variance(); }) ==
         "subfed: channel_moments: an unbiased variance of 1 values");
+}
+
+TEST_CASE("values of any size have their mean; equal ones have no variance") {
+  constexpr double largest = (std::numeric_limits<double>::max)();
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  for (const double x : {1e200, -1.7e308, largest, -largest, 1e-320}) {
+    for (const std::int64_t n : {1, 2, 3, 7, 1000}) {
+      const std::vector<double> batch(static_cast<std::size_t>(n), x);
+      channel_moments m(1);
+      m.add<double>({batch.data(), {n, 1}});
+      CHECK(m.mean() == std::vector<double>{x});
+      CHECK(m.variance() == std::vector<double>{0});
+      m.merge(channel_moments(m));
+      CHECK(m.mean() == std::vector<double>{x});
+      CHECK(m.variance() == std::vector<double>{0});
+    }
+  }
+  channel_moments apart(2);
+  const std::vector<double> both{largest, 1, -largest, 3};
+  apart.add<double>({both.data(), {2, 2}});
+  CHECK(apart.mean() == std::vector<double>{0, 2});
+  CHECK(apart.variance() == std::vector<double>{infinity, 1});
+  channel_moments one(1), other(1);
+  one.add<double>({both.data(), {1, 1}});
+  other.add<double>({both.data() + 2, {1, 1}});
+  one.merge(other);
+  CHECK(one.mean() == std::vector<double>{0});
+  CHECK(one.variance() == std::vector<double>{infinity});
 }

@@ -260,3 +260,14 @@ TEST_CASE("drawn widths are the golden ones") {
     CHECK(ordered_dropout{eight, own, row.step}.width(where) == capacity::ratio(row.number + 1, 8));
   }
 }
+
+TEST_CASE("widths with weights of any size are picked by their shares") {
+  for (const double unit : {0x1p-1074, 0x1p-1000, 1.0, 0x1p1020}) {
+    const width_distribution widths({1.0 / 4, 1.0 / 2, 1.0}, {unit, 2 * unit, unit});
+    for (std::size_t i = 0; i < 64; ++i) {
+      const std::size_t expected = i < 16 ? 0 : i < 48 ? 1 : 2;
+      CHECK(widths.pick(static_cast<double>(i) / 64, 1.0) == expected);
+      CHECK(widths.pick(static_cast<double>(i) / 64, 0.5) == (3 * i < 64 ? 0 : 1));
+    }
+  }
+}

@@ -101,3 +101,35 @@ TEST_CASE("statistics, counters and local tensors have no proximal term") {
   subfed::add_proximal<double>(net, 0.5, {vw, vw, vw, empty}, {vs, vs, empty, vs}, vg);
   CHECK(gradients == std::vector<double>{11, 9.5, 10, 10, 10, 10, 10, 10});
 }
+
+TEST_CASE("differences of any size: the term is infinite only where it is too large itself") {
+  model net;
+  net.tensor("w", {2});
+  const auto term = [&](double mu, std::vector<double> w, std::vector<double> start) {
+    return subfed::proximal_term<double>(net, mu, {tensor_view<const double>(w.data(), {2})},
+                                         {tensor_view<const double>(start.data(), {2})});
+  };
+  constexpr double largest = (std::numeric_limits<double>::max)();
+  CHECK(term(0, {1e200, 0}, {0, 0}) == 0);
+  CHECK(term(0, {largest, 0}, {-largest, 0}) == 0);
+  CHECK(term(0x1p-600, {0x1p600, 0}, {0, 0}) == 0x1p599);
+  CHECK(term(0x1p-1030, {0x1p1023, 0}, {-0x1p1023, 0}) == 0x1p1017);
+  CHECK(term(0x1p600, {0x1p-600, 0x1p-600}, {0, 0}) == 0x1p-600);
+  CHECK(term(0x1p-1074, {0x1p10, 0}, {0, 0}) == 0x1p-1055);
+  CHECK(term(1, {1e200, 0}, {0, 0}) == std::numeric_limits<double>::infinity());
+  CHECK(std::isnan(term(0, {std::numeric_limits<double>::quiet_NaN(), 0}, {0, 0})));
+
+  const auto gradient = [&](double mu, double w, double start, double before) {
+    const std::vector<double> ws{w, 0}, starts{start, 0};
+    std::vector<double> out{before, 7};
+    subfed::add_proximal<double>(net, mu, {tensor_view<const double>(ws.data(), {2})},
+                                 {tensor_view<const double>(starts.data(), {2})},
+                                 {tensor_view<double>(out.data(), {2})});
+    CHECK(out[1] == 7);
+    return out[0];
+  };
+  CHECK(gradient(0, largest, -largest, 3) == 3);
+  CHECK(gradient(0x1p-1023, 0x1p1023, -0x1p1023, 0.5) == 2.5);
+  CHECK(gradient(2, 0x1p1023, 0, -0x1p1023) == 0x1p1023);
+  CHECK(gradient(4, 0x1p1023, 0, 1) == std::numeric_limits<double>::infinity());
+}

@@ -13,6 +13,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -191,4 +192,27 @@ TEST_CASE("statistics, counters and local tensors never get a control, and none 
   const std::vector<subfed::update<double>> updates{{subfed::submodel::full(net), vd}};
   subfed::average_cohort<double>(net, updates, vs, subfed::control_options(1, 2));
   CHECK(server == std::vector<double>{0.5, 0.5, 0, 0, 0, 0, 0, 0});
+}
+
+TEST_CASE("what is finite in the end may be too large in between") {
+  subfed::model net;
+  net.tensor("x", {1});
+  constexpr double largest = (std::numeric_limits<double>::max)();
+  const auto view = [](const std::vector<double>& v) {
+    return tensor_view<const double>(v.data(), {1});
+  };
+  std::vector<double> gradient{largest}, delta{0};
+  const std::vector<double> low{-largest}, high{largest}, none{0};
+  subfed::correct_gradients<double>(net, {view(low)}, {view(low)},
+                                    {tensor_view<double>(gradient.data(), {1})});
+  CHECK(gradient[0] == largest);
+  const auto change = [&](const auto& x, const auto& y, const auto& server, double lr) {
+    subfed::control_change<double>(net, {view(x)}, {view(y)}, {view(server)},
+                                   {.steps = 4, .lr = lr},
+                                   {tensor_view<double>(delta.data(), {1})});
+    return delta[0];
+  };
+  CHECK(change(high, low, none, 0x1p10) == largest * 0x1p-11);
+  CHECK(change(high, low, high, 0.5) == 0);
+  CHECK(change(high, low, none, 0.25) == std::numeric_limits<double>::infinity());
 }

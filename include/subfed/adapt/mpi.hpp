@@ -41,6 +41,10 @@
 /// every number of ranks and every version of MPI, and are refused. Without fixed point, send
 /// write_partial_average() to one rank, and merge there in an order of your own.
 ///
+/// Where a rank has no memory for sums or means it throws std::bad_alloc, the others throw error that names
+/// it, and nothing has changed. Where memory runs out for anything smaller, only that rank throws, and
+/// others may wait for it: call MPI_Abort.
+///
 /// All ranks have the same byte order and the same version of subfed.
 namespace subfed::inline v0::mpi {
 

@@ -87,7 +87,8 @@ struct average_options {
   late_update on_late = late_update::refuse;
   repeated_update on_repeated = repeated_update::refuse;
   /// For late_update::weigh: the factor for the weight of an update when that many rounds have
-  /// passed since its own; finite and not negative.
+  /// passed since its own; finite and not negative. A product that is over 0 and too small for a double
+  /// is refused; the factor 0 leaves the values out.
   double (*late_weight)(std::uint64_t rounds_passed) = nullptr;
   /// Not set: sums of doubles. Set: sums that do not depend on the order of the updates.
   std::optional<fixed_point> sums = {};

@@ -248,7 +248,8 @@ robust_report robust_updates(const model& net, std::span<const update<U>> update
     }
   }
   memory.check_apart("robust_cohort");
-  if (held != nullptr) *held = held_elements(net);
+  held_elements held_now;  // given to the caller when all is done
+  if (held != nullptr) held_now = held_elements(net);
   for (std::size_t t = 0; t < globals.size(); ++t) {
     const auto& info = net.tensors()[t];
     with_type(globals[t], [&]<class E>(const tensor_view<E>& global) {
@@ -275,7 +276,7 @@ robust_report robust_updates(const model& net, std::span<const update<U>> update
           const std::int64_t a_part = (std::max)(std::int64_t{1 << 14} / length, std::int64_t{1});
           std::vector<robust_report> parts(static_cast<std::size_t>((rows + a_part - 1) / a_part));
           std::vector<std::vector<unsigned char>> taken(held != nullptr ? parts.size() : 0);
-          run_by.parallel_for(static_cast<std::int64_t>(parts.size()), [&](std::int64_t p) {
+          run_parts(run_by, static_cast<std::int64_t>(parts.size()), [&](std::int64_t p) {
             const float_mode mode;
             const auto number = static_cast<std::size_t>(p);
             robust_rows(global, holders, options, p * a_part, (std::min)(rows, (p + 1) * a_part),
@@ -285,7 +286,7 @@ robust_report robust_updates(const model& net, std::span<const update<U>> update
           std::int64_t element = 0;
           for (const std::vector<unsigned char>& part : taken) {
             for (const unsigned char has : part) {
-              if (has != 0) internals::add(*held, t, element, 1, 1);
+              if (has != 0) internals::add(held_now, t, element, 1, 1);
               ++element;
             }
           }
@@ -295,6 +296,7 @@ robust_report robust_updates(const model& net, std::span<const update<U>> update
       report.kept += global.size();
     });
   }
+  if (held != nullptr) *held = std::move(held_now);
   return report;
 }
 

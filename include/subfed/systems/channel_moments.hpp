@@ -3,6 +3,7 @@
 /// one pass over the clients' data, and merged.
 #pragma once
 
+#include <subfed/average/detail/wide_number.hpp>
 #include <subfed/detail/arithmetic.hpp>
 #include <subfed/detail/float_mode.hpp>
 #include <subfed/detail/memory_size.hpp>
@@ -12,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -24,7 +26,8 @@ namespace subfed::inline v0 {
 ///
 /// Numerics  In double; a batch in two passes, batches and clients by the update of Chan, Golub and
 ///           LeVeque, which stays accurate where the mean is large. The order of merges affects
-///           only the last bits.
+///           only the last bits. A mean is finite where the values are; a sum of squared distances
+///           beyond the largest double is infinite, and so is its variance.
 /// Cost      16 bytes per channel.
 class channel_moments {
  public:
@@ -62,7 +65,12 @@ class channel_moments {
       });
     };
     for_each([&](std::size_t c, double x) { own.mean_[c] += x; });
-    for (double& m : own.mean_) m /= static_cast<double>(own.count_);
+    bool any_large = false;
+    for (double& m : own.mean_) {
+      m /= static_cast<double>(own.count_);
+      any_large = any_large || is_large(m);
+    }
+    if (any_large) own.find_large_means(for_each);
     for_each([&](std::size_t c, double x) {
       const double apart = x - own.mean_[c];
       own.squares_[c] += detail::rounded_product(apart, apart);
@@ -80,12 +88,20 @@ class channel_moments {
                    " channels are merged into those of " + std::to_string(mean_.size()));
     }
     if (other.count_ == 0) return;
+    if (count_ == 0) {
+      *this = other;  // of equal sizes: takes no memory
+      return;
+    }
     const auto own = static_cast<double>(count_), theirs = static_cast<double>(other.count_);
     const double all = own + theirs;
     for (std::size_t c = 0; c < mean_.size(); ++c) {
       const double apart = other.mean_[c] - mean_[c];
       squares_[c] += other.squares_[c] + detail::rounded_product(own / all * theirs, apart * apart);
-      mean_[c] += detail::rounded_product(theirs / all, apart);
+      const double mean = mean_[c] + detail::rounded_product(theirs / all, apart);
+      mean_[c] = detail::within_range(mean, {mean_[c], other.mean_[c]}, [&] {
+        using wide = detail::wide_number;
+        return wide(mean_[c]) + wide(theirs / all) * (wide(other.mean_[c]) - wide(mean_[c]));
+      });
     }
     count_ += other.count_;
   }
@@ -108,6 +124,31 @@ class channel_moments {
   }
 
  private:
+  /// Whether the square of a mean's last digit may be too large, or the sum was.
+  static bool is_large(double mean) noexcept {
+    return !detail::is_finite_double(mean) || mean > 0x1p400 || mean < -0x1p400;
+  }
+  /// The means of such channels again. Equal values have theirs to the last digit: they would seem far
+  /// apart without it.
+  template <class ForEach>
+  void find_large_means(ForEach&& for_each) {
+    constexpr double small = 0x1p-64;  // 2^63 values have a sum then
+    constexpr double largest = (std::numeric_limits<double>::max)();
+    const auto count = static_cast<double>(count_);
+    const auto to_double = [](double scaled) {
+      const double out = scaled / small;
+      if (detail::is_finite_double(out) || !detail::is_finite_double(scaled)) return out;
+      return scaled < 0 ? -largest : largest;
+    };
+    std::vector<double> sums(mean_.size(), 0.0), rest(mean_.size(), 0.0);
+    for_each([&](std::size_t c, double x) { sums[c] += x * small; });
+    for (double& s : sums) s /= count;
+    for_each([&](std::size_t c, double x) { rest[c] += x * small - sums[c]; });
+    for (std::size_t c = 0; c < sums.size(); ++c) {
+      if (is_large(mean_[c])) mean_[c] = to_double(sums[c] + rest[c] / count);
+    }
+  }
+
   std::vector<double> divided_by(std::int64_t divisor) const {
     const detail::float_mode mode;
     std::vector<double> out = squares_;

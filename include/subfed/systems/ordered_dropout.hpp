@@ -3,6 +3,7 @@
 /// hold.
 #pragma once
 
+#include <subfed/average/detail/wide_number.hpp>
 #include <subfed/average/options.hpp>
 #include <subfed/detail/arithmetic.hpp>
 #include <subfed/layers/normalization.hpp>
@@ -91,9 +92,14 @@ class width_distribution {
   /// The number of the width that u in [0, 1) picks among those up to p_max.
   std::size_t pick(double u, const capacity& p_max) const {
     const std::size_t n = allowed(p_max);
-    double left = detail::rounded_product(u, total(n));
+    const double all = total(n);
+    // Shares of denormal weights would be rounded to few digits.
+    const std::int64_t more = all < 0x1p-900 ? 400 : 0;
+    double left = detail::rounded_product(u, detail::scaled(all, more));
     std::size_t i = 0;
-    while (i + 1 < n && left >= weights_[i]) left -= weights_[i++];
+    while (i + 1 < n && left >= detail::scaled(weights_[i], more)) {
+      left -= detail::scaled(weights_[i++], more);
+    }
     return i;
   }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <subfed/average/detail/kernels.hpp>
+#include <subfed/average/detail/wide_number.hpp>
 #include <subfed/average/options.hpp>
 #include <subfed/detail/arithmetic.hpp>
 #include <subfed/detail/float_mode.hpp>
@@ -55,9 +56,13 @@ void correct_gradients(const model& net,
     detail::for_each_together(
         [&](const auto& at) {
           T& gradient = gradients[t].data_handle()[at[0]];
-          gradient = traits::store(traits::load(gradient) -
-                                   traits::load(own_control[t].data_handle()[at[1]]) +
-                                   traits::load(server_control[t].data_handle()[at[2]]));
+          const double g = traits::load(gradient);
+          const double own = traits::load(own_control[t].data_handle()[at[1]]);
+          const double server = traits::load(server_control[t].data_handle()[at[2]]);
+          gradient = traits::store(detail::within_range(g - own + server, {g, own, server}, [&] {
+            using wide = detail::wide_number;
+            return wide(g) - wide(own) + wide(server);
+          }));
         },
         gradients[t], own_control[t], server_control[t]);
   }
@@ -116,10 +121,16 @@ void control_change(const model& net, const tensor_views<std::type_identity_t<co
     }
     detail::for_each_together(
         [&](const auto& at) {
-          const double way = traits::load(start[t].data_handle()[at[1]]) -
-                             traits::load(trained[t].data_handle()[at[2]]);
+          const double x = traits::load(start[t].data_handle()[at[1]]);
+          const double y = traits::load(trained[t].data_handle()[at[2]]);
+          const double server = traits::load(server_control[t].data_handle()[at[3]]);
+          const double change = (x - y) / length - server;
           delta[t].data_handle()[at[0]] =
-              traits::store(way / length - traits::load(server_control[t].data_handle()[at[3]]));
+              traits::store(detail::within_range(change, {x, y, server}, [&] {
+                using wide = detail::wide_number;
+                const wide all_steps = wide(static_cast<double>(local.steps)) * wide(local.lr);
+                return (wide(x) - wide(y)) / all_steps - wide(server);
+              }));
         },
         delta[t], start[t], trained[t], server_control[t]);
   }

@@ -179,6 +179,14 @@ TEST_CASE("rules: concatenation and padding of nodes") {
   CHECK(twice.then("Concat", {twice.x}, {{"axis", {1}}}).read(24) == "a:12 -> 2 x a:12");
   around padded;
   CHECK(padded.then("Pad", {padded.constant({0, 2, 0, 3})}).read(17) == "a:12 -> 2 | a:12 | 3");
+  // Constants beside the nodes stay as they are, like those of a padding: the network writes down how many.
+  around beside;
+  const auto zeros = beside.g.apply("ConstantOfShape", {beside.constant({2, 4})});
+  CHECK(beside.then("Concat", {zeros}, {{"axis", {1}}}).read(16) == "a:12 -> a:12 | 4");
+  around before;
+  const auto fours = before.g.apply("ConstantOfShape", {before.constant({2, 4})});
+  before.x = before.g.apply("Concat", {fours, before.x}, {{"axis", {1}}});
+  CHECK(before.read(16) == "a:12 -> 4 | a:12");
   around mirrored;
   mirrored.then("Pad", {mirrored.constant({0, 2, 0, 3})}, {{"mode", {}, 0, "reflect"}});
   CHECK(mirrored.read(17) == "12 -> 17");

@@ -5,6 +5,7 @@
 
 #include <subfed/adapt/detail/mpi_calls.hpp>
 #include <subfed/average/options.hpp>
+#include <subfed/config.hpp>
 #include <subfed/messages/detail/fields.hpp>
 #include <subfed/messages/fingerprint.hpp>
 #include <subfed/messages/partial_average.hpp>
@@ -13,6 +14,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <span>
 #include <string>
 #include <string_view>
@@ -135,6 +137,34 @@ void agree(const intention& own, const communicator& ranks, Complain&& complain)
     if (found[5] != 0) refuse(complain(found[5]));
     if (found[4] != expected[4]) refuse(std::string(own.detail_text) + " than rank 0");
   }
+}
+
+/// Does what may take much memory on this rank, before the ranks go on together.
+///
+/// Throws  std::bad_alloc where memory runs out, error that names this rank on all others; what f throws
+///         otherwise is to be the same on all ranks.
+/// Cost    One MPI_Allreduce of 8 bytes.
+template <class F>
+void take_memory(const communicator& ranks, F&& f) {
+  std::int64_t without = 0;  // number of a rank without memory, from 1 on
+#if SUBFED_EXCEPTIONS
+  try {
+    f();
+  } catch (const std::bad_alloc&) {
+    without = ranks.rank() + 1;
+  }
+#else
+  f();
+#endif
+  const bool is_short = without != 0;
+  sum_on_all(std::span<std::int64_t>(&without, 1), ranks, MPI_MAX);
+  if (without == 0) return;
+#if SUBFED_EXCEPTIONS
+  if (is_short) throw std::bad_alloc();
+#else
+  static_cast<void>(is_short);
+#endif
+  fail("subfed: mpi: memory ran out on " + on_rank(static_cast<int>(without - 1)));
 }
 
 inline std::string root_text(int root, const communicator& ranks) {

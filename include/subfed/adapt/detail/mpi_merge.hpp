@@ -96,6 +96,9 @@ selective_average<T> merge_all(const selective_average<T>& mean, intention own,
 
 /// Adds the ranks' sums, and the weights where elements have their own, in place: add(values of a
 /// tensor, its number) for each array. The total says which there are.
+///
+/// Throws  std::bad_alloc where a rank has no memory for them, and error on the others. Nothing has been
+///         added then.
 template <class T, class Add>
 void add_sums(selective_average<T>& mean, const selective_average<T>& total,
               const communicator& ranks, Add&& add) {
@@ -109,16 +112,21 @@ void add_sums(selective_average<T>& mean, const selective_average<T>& total,
       }
       sum_on_all(std::span<std::int64_t>(has_weights), ranks, MPI_MAX);
       const bool is_empty = !dense && all_holders.entries().empty();
-      for (std::size_t t = 0; t < state.size(); ++t) {
-        const auto& info = net.tensors()[t];
-        const bool is_number =
-            !std::is_void_v<T> || (all[t].format && subfed::detail::is_floating(*all[t].format));
-        if (is_empty || !is_number || info.is_local() || info.role == role::counter) continue;
-        tensor_sums& own = state[t];
-        own.begin_fixed_sums(info.extents);
-        if (has_weights[t] != 0) own.keep_weights(tensor_id(t), holders);
-        add(std::span<std::int64_t>(own.fixed_sums), t);
-        add(std::span<double>(own.weights), t);
+      std::vector<std::size_t> summed;  // tensors
+      take_memory(ranks, [&] {
+        for (std::size_t t = 0; t < state.size(); ++t) {
+          const auto& info = net.tensors()[t];
+          const bool is_number =
+              !std::is_void_v<T> || (all[t].format && subfed::detail::is_floating(*all[t].format));
+          if (is_empty || !is_number || info.is_local() || info.role == role::counter) continue;
+          summed.push_back(t);
+          state[t].begin_fixed_sums(info.extents);
+          if (has_weights[t] != 0) state[t].keep_weights(tensor_id(t), holders);
+        }
+      });
+      for (const std::size_t t : summed) {
+        add(std::span<std::int64_t>(state[t].fixed_sums), t);
+        add(std::span<double>(state[t].weights), t);
       }
     });
   });

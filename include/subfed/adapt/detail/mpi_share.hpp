@@ -21,6 +21,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -272,6 +273,8 @@ average_report finish_copies(const share<T>& part, const tensor_views<T>& copies
     report = part.mean.finish(copies);
   } catch (const error& e) {
     wrong = e.what();
+  } catch (const std::bad_alloc&) {
+    wrong = "subfed: mpi: memory ran out";
   }
 #else
   report = part.mean.finish(copies);
@@ -310,14 +313,17 @@ average_report finish_all(const share<T>& part, const tensor_views<T>& globals,
                  net.tensors()[static_cast<std::size_t>(number) - tensors - 3].name +
                  "' that is not row-major without gaps";
         });
-  std::vector<std::vector<std::byte>> memory(tensors);
+  std::vector<std::vector<std::byte>> memory;
   std::vector<tensor_view<T>> copies;
-  for_each_typed(globals, [&]<class E>(std::size_t t, const tensor_view<E>& of) {
-    const auto old = bytes_of(part_of(of, part.ranges[t]));
-    memory[t].assign(old.begin(), old.end());
-    memory[t].reserve(1);
-    E* const data = static_cast<E*>(static_cast<void*>(memory[t].data()));
-    copies.emplace_back(tensor_view<E>(data, {static_cast<std::int64_t>(part.ranges[t].count)}));
+  take_memory(ranks, [&] {
+    memory.resize(tensors);
+    for_each_typed(globals, [&]<class E>(std::size_t t, const tensor_view<E>& of) {
+      const auto old = bytes_of(part_of(of, part.ranges[t]));
+      memory[t].assign(old.begin(), old.end());
+      memory[t].reserve(1);
+      E* const data = static_cast<E*>(static_cast<void*>(memory[t].data()));
+      copies.emplace_back(tensor_view<E>(data, {static_cast<std::int64_t>(part.ranges[t].count)}));
+    });
   });
   average_report report = finish_copies(part, tensor_views<T>(copies), ranks);
   std::int64_t counts[] = {report.held, report.unheld, report.kept, report.overflowed};

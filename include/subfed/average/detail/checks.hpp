@@ -4,6 +4,7 @@
 
 #include <subfed/average/detail/fixed_terms.hpp>
 #include <subfed/average/detail/kernels.hpp>
+#include <subfed/average/detail/wide_number.hpp>
 #include <subfed/average/options.hpp>
 #include <subfed/detail/arithmetic.hpp>
 #include <subfed/detail/internals.hpp>
@@ -97,8 +98,8 @@ inline double weight_in_sums(const char* verb, const submodel& sub, double weigh
 
 /// What happens to an update because of its round, and the weight that it then has.
 ///
-/// Throws  error when a late_weight is not finite or is negative, or fixed-point sums cannot hold the
-///         weight.
+/// Throws  error when a late_weight is not finite or is negative, or a double or fixed-point sums cannot
+///         hold the weight.
 inline update_outcome outcome_by_round(const submodel& sub, double weight,
                                        const average_options& options) {
   update_outcome out{fate::taken, sub.origin().client, sub.origin().round, weight};
@@ -110,14 +111,22 @@ inline update_outcome outcome_by_round(const submodel& sub, double weight,
   if (out.fate == fate::late && options.on_late == late_update::weigh) {
     const std::uint64_t passed = *options.round - out.round;
     const double factor = options.late_weight(passed);
-    if (!is_finite_double(factor) || factor < 0 || !is_finite_double(weight * factor)) {
+    const auto refuse = [&](const std::string& why) {
       fail("subfed: average: the weight of " + client_text(sub) + ", " + text(weight) + ", times " +
-               text(factor) + " for " + std::to_string(passed) +
-               " rounds passed is not a finite number that is not negative",
+               text(factor) + " for " + std::to_string(passed) + " rounds passed is " + why,
            {.client = out.client});
+    };
+    const double late = rounded_product(weight, factor);
+    if (!is_finite_double(factor) || factor < 0 || !is_finite_double(late)) {
+      refuse("not a finite number that is not negative");
     }
+    // Rounded to a denormal number, or to 0, it would have another share of the average.
+    const bool is_cut_short =
+        late < power_of_two(-1022) &&
+        !(wide_number(weight) * wide_number(factor) - wide_number(late)).is_zero();
+    if (is_cut_short) refuse("too small for a double; 0 leaves its values out");
     out.fate = fate::taken;
-    out.weight = weight_in_sums("average", sub, rounded_product(weight, factor), options);
+    out.weight = weight_in_sums("average", sub, late, options);
     return out;
   }
   out.weight = 0;

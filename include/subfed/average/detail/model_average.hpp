@@ -78,7 +78,8 @@ class distinct_selections {
   std::vector<const selection*> all_;
 };
 
-/// The members' parts in tensor number t. From: the type of its elements, or any_element.
+/// The members' parts in tensor number t, without those that have no element of it: their data may be
+/// null, as that of members whose parts are in the sums. From: the type of its elements, or any_element.
 template <class From, class T>
 std::vector<participant<From>> participants_of(std::size_t t, std::span<const member<T>> members,
                                                const distinct_submodels& distinct) {
@@ -87,6 +88,7 @@ std::vector<participant<From>> participants_of(std::size_t t, std::span<const me
   for (std::size_t m = 0; m < members.size(); ++m) {
     participant<From> p{members[m].weight, distinct.of_member[m]};
     if (members[m].tensors != nullptr) {
+      if ((*members[m].tensors)[t].size() == 0) continue;
       with_type((*members[m].tensors)[t], [&]<class E>(const tensor_view<const E>& tensor) {
         if constexpr (std::is_same_v<From, E> ||
                       (std::is_same_v<From, any_element> && averageable<E>)) {
@@ -127,13 +129,14 @@ tensor_job floating_job(const tensor_view<E>& global, std::size_t t,
                         average_terms terms) {
   constexpr std::int64_t part_elements = 1 << 18;
   std::vector<participant<From>> participants = participants_of<From>(t, members, distinct);
+  if (participants.empty()) return {0, 1, nullptr};
   double largest = terms.largest;
   for (const auto& p : participants) {
     if (!(p.data == nullptr)) largest = (std::max)(largest, largest_at(p.data));
   }
   std::vector<double> weights;
-  weights.reserve(participants.size());
-  for (const auto& p : participants) weights.push_back(p.weight);
+  weights.reserve(members.size());
+  for (const member<T>& m : members) weights.push_back(m.weight);  // the cohort's, too, is scaled
   largest = terms.largest_of_values(largest);
   weight_scale scale{terms.weights_exponent};
   if (!terms.has_sums() && !terms.options.sums) {
@@ -267,7 +270,7 @@ void run_jobs(const model& net, std::span<const tensor_job> jobs, pass does,
       parts.push_back({&job, begin, (std::min)(begin + job.slabs_a_part, job.slabs), {}});
     }
   }
-  run_by.parallel_for(static_cast<std::int64_t>(parts.size()), [&](std::int64_t i) {
+  run_parts(run_by, static_cast<std::int64_t>(parts.size()), [&](std::int64_t i) {
     const float_mode of_thread;
     part& p = parts[static_cast<std::size_t>(i)];
     p.report = p.job->run(p.begin, p.end, does);

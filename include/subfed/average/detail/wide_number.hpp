@@ -4,8 +4,11 @@
 /// bit wherever doubles suffice.
 #pragma once
 
+#include <subfed/detail/arithmetic.hpp>
+
 #include <bit>
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <utility>
 
@@ -95,5 +98,17 @@ class wide_number {
   double mantissa_ = -0.0;  ///< 0, or 1 <= |mantissa| < 2
   std::int64_t exponent_ = 0;
 };
+
+/// A result in double, or the same in wide numbers where finite inputs have led out of the range, if
+/// only in between. wide(): computes it again.
+template <class Wide>
+double within_range(double result, std::initializer_list<double> inputs, Wide&& wide) {
+  if (is_finite_double(result)) return result;
+  for (const double x : inputs) {
+    if (!is_finite_double(x)) return result;
+  }
+  const wide_number again = wide();
+  return again.value();
+}
 
 }  // namespace subfed::inline v0::detail

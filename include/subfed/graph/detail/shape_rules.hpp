@@ -163,6 +163,16 @@ inline void concat_rule(graph_walk& w, const graph_node& n) {
       if (r != at && x.extents[r] != first[r]) return w.opaque(n, "the shapes do not fit");
     }
   }
+  // Constants beside what is computed: their number is written down in the network, as a padding's is.
+  bool all_uniform = true;
+  for (std::size_t i = 0; i < n.inputs.size(); ++i) {
+    all_uniform = all_uniform && w.in(n, i).is_uniform;
+  }
+  for (std::size_t i = 0; !all_uniform && i < n.inputs.size(); ++i) {
+    if (!w.in(n, i).is_uniform) continue;
+    w.space.make_whole(w.in(n, i).axes[at], w.space.reason("it is of constants that " + w.text(n) +
+                                                           " puts beside others"));
+  }
   for (std::size_t i = 1; i < n.inputs.size(); ++i) {
     const traced_value& x = w.in(n, i);
     for (std::size_t r = 0; r < out.size(); ++r) {
