@@ -148,11 +148,6 @@ SUBFED_WORD bool any_of(const wide_ints& x, std::int32_t bits) noexcept {
   return any;
 }
 
-inline constexpr bool expands_from_memory = false;
-SUBFED_WORD wide_floats expanded_floats(const float* from, unsigned mask) noexcept {
-  return expanded(static_cast<const in_memory<wide_floats>*>(static_cast<const void*>(from))->x,
-                  mask);
-}
 /// Whether looked_up is faster than a division.
 inline constexpr bool looks_up = false;
 SUBFED_WORD doubles looked_up(const double* table, longs at) noexcept {

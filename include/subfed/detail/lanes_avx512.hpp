@@ -64,17 +64,6 @@ SUBFED_WORD wide_floats expanded(wide_floats x, unsigned mask) noexcept {
   return out;
 }
 
-/// The same of elements in memory: only as many are read as the mask has ones.
-SUBFED_WORD wide_floats expanded_floats(const float* from, unsigned mask) noexcept {
-  const void* const at = from;
-  wide_floats out = -0.0f - wide_floats{};
-  __asm__("vexpandps {%1, %0%{%2%}|%0%{%2%}, %1}"
-          : "+v"(out)
-          : "m"(*static_cast<const in_memory<wide_floats>*>(at)),  // may be null without ones
-            "Yk"(static_cast<std::uint16_t>(mask)));
-  return out;
-}
-
 /// Counts for each lane in how many masks it is. masks: how many there are; full: those of them that have
 /// all lanes, which are not counted again.
 SUBFED_WORD wide_ints begin_count(std::size_t, std::size_t full) noexcept {
@@ -145,7 +134,6 @@ SUBFED_WORD bool any_of(const wide_ints& x, std::int32_t bits) noexcept {
   return any != 0;
 }
 
-inline constexpr bool expands_from_memory = false;
 /// Whether looked_up is faster than a division.
 inline constexpr bool looks_up = true;
 /// The numbers in a table of 16 that the lanes name.

@@ -34,7 +34,7 @@ class column_row : protected pattern_row<T, From> {
 
   /// Whether columns are faster than masks.
   bool columns_apply(std::size_t holders, std::int64_t rows) const noexcept {
-    constexpr std::size_t fewest_holders = 160;
+    constexpr std::size_t fewest_holders = sizeof(T) == 2 ? 640 : 160;
     return holders >= fewest_holders && rows >= 8 && layout_.has_all_positions() &&
            pattern_applies(rows);
   }
