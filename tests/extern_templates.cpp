@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
-/// The one file of this program that compiles the engine, where the others include extern_templates.hpp.
+/// The engine of another file, or of this one where it is a program by itself.
+#if !defined(SUBFED_TEST_ENGINE_ELSEWHERE)
 #define SUBFED_INSTANTIATE
+#endif
 #include <subfed/draw.hpp>
 #include <subfed/extern_templates.hpp>
 #include <subfed/schemes/rolling.hpp>
