@@ -467,14 +467,14 @@ TEST_CASE("copies of what is empty or whole cost nothing, however many there are
   const auto h = empty.group("h", 8);
   const auto before = empty.tensor("before", {h.repeat(many << 10), h, 0});
   empty.tensor("after", {0, concat({3, h.repeat(many << 10)})});
-  const submodel half = submodel(empty, {index_set::prefix(8, 4)}).planned();
-  CHECK(half[before].local_extents() == extents_type{many << 12, 4, 0});
-  CHECK(half[before].global_extents() == extents_type{many << 13, 8, 0});
-  CHECK(half[before].dimension(1).runs == std::vector<run>{{0, 0, 4}});
+  const submodel narrow = submodel(empty, {index_set::prefix(8, 4)}).planned();
+  CHECK(narrow[before].local_extents() == extents_type{many << 12, 4, 0});
+  CHECK(narrow[before].global_extents() == extents_type{many << 13, 8, 0});
+  CHECK(narrow[before].dimension(1).runs == std::vector<run>{{0, 0, 4}});
   float x = 7, y = 7;
   const tensor_view<float> views[] = {{&x, {many << 12, 4, 0}}, {&x, {0, 3 + (many << 12)}}};
   const tensor_view<const float> from[] = {{&y, {many << 13, 8, 0}}, {&y, {0, 3 + (many << 13)}}};
-  subfed::slice<float>(from, half, views);
+  subfed::slice<float>(from, narrow, views);
   CHECK(x == 7);
 }
 

@@ -128,7 +128,8 @@ SUBFED_WORD ints to_odd_normals(const doubles& x) noexcept {
 ///
 /// Pre  finite, and far from the largest and smallest numbers
 SUBFED_WORD wide_floats odd_quotient(const wide_floats& x, const wide_floats& by) noexcept {
-  const wide_floats nearest = x / by;
+  wide_floats nearest;  // -ffast-math would take an approximate reciprocal
+  __asm__("vdivps {%2, %1, %0|%0, %1, %2}" : "=x"(nearest) : "x"(x), "x"(by));
   wide_floats rest = x;
   fuse_negative(rest, nearest, by);
   const wide_ints differs = rest != wide_floats{};
