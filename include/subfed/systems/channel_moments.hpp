@@ -132,18 +132,18 @@ class channel_moments {
   /// apart without it.
   template <class ForEach>
   void find_large_means(ForEach&& for_each) {
-    constexpr double small = 0x1p-64;  // 2^63 values have a sum then
+    constexpr double down = 0x1p-64;  // 2^63 values have a sum then
     constexpr double largest = (std::numeric_limits<double>::max)();
     const auto count = static_cast<double>(count_);
     const auto to_double = [](double scaled) {
-      const double out = scaled / small;
+      const double out = scaled / down;
       if (detail::is_finite_double(out) || !detail::is_finite_double(scaled)) return out;
       return scaled < 0 ? -largest : largest;
     };
     std::vector<double> sums(mean_.size(), 0.0), rest(mean_.size(), 0.0);
-    for_each([&](std::size_t c, double x) { sums[c] += x * small; });
+    for_each([&](std::size_t c, double x) { sums[c] += x * down; });
     for (double& s : sums) s /= count;
-    for_each([&](std::size_t c, double x) { rest[c] += x * small - sums[c]; });
+    for_each([&](std::size_t c, double x) { rest[c] += x * down - sums[c]; });
     for (std::size_t c = 0; c < sums.size(); ++c) {
       if (is_large(mean_[c])) mean_[c] = to_double(sums[c] + rest[c] / count);
     }
