@@ -198,6 +198,60 @@ TEST_CASE_TEMPLATE("means of streams have the bits of the plain loop", T, float,
   });
 }
 
+TEST_CASE("means of halves next to the middle of two halves are rounded once") {
+  // n halves whose sum is n t and one digit more or less, t between two halves: as a float, the mean is t.
+  for (const int n : {5, 6, 7}) {
+    std::vector<std::vector<half>> data(static_cast<std::size_t>(n));
+    const auto put = [](std::vector<half>& own, double x) {
+      own.push_back(half(static_cast<float>(x)));
+      REQUIRE(static_cast<double>(own.back()) == x);
+    };
+    for (int k = 0x801; n * k < 0x3F00; k += 2) {  // t = k 2^-14
+      const int equal = n * k / (n - 2) & ~3;      // of all but two
+      const int rest = n * k - (n - 2) * equal;
+      for (const double sign : {1.0, -1.0}) {
+        for (const double digit : {0x1p-24, -0x1p-24}) {
+          for (int h = 0; h < n - 2; ++h) {
+            put(data[static_cast<std::size_t>(h)], sign * equal * 0x1p-14);
+          }
+          put(data[static_cast<std::size_t>(n - 2)], sign * rest * 0x1p-14);
+          put(data[static_cast<std::size_t>(n - 1)], digit);
+        }
+      }
+    }
+    std::vector<stream<half>> streams;
+    for (const auto& own : data) streams.push_back({own.data(), 1});
+    const std::size_t size = data[0].size();
+    REQUIRE(size > 500);
+    support::with_all_instructions([&] {
+      if (!subfed::detail::in_lanes<half>()) return;
+      std::vector<half> out(size);
+      subfed::detail::mean_streams(streams.data(), streams.size(), true, nullptr, divider(n),
+                                   division::by_reciprocal, out.data(),
+                                   static_cast<std::int64_t>(size));
+      bool all = true;
+      for (std::size_t i = 0; i < size; ++i) {
+        double sum = 0;
+        for (const auto& own : data) sum += static_cast<double>(own[i]);
+        all = all && out[i].bits == subfed::scalar_traits<half>::store(sum / n).bits;
+      }
+      CHECK(all);
+    });
+  }
+}
+
+TEST_CASE("the mean of two floats whose sum is too large for a float") {
+  const std::vector<float> large(70, 3e38f);
+  const stream<float> two[] = {{large.data(), 1}, {large.data(), 1}};
+  support::with_all_instructions([&] {
+    if (!subfed::detail::in_lanes<float>()) return;
+    std::vector<float> out(large.size());
+    subfed::detail::mean_streams(two, 2, true, nullptr, divider(2), division::by_reciprocal,
+                                 out.data(), static_cast<std::int64_t>(out.size()));
+    CHECK(out == large);
+  });
+}
+
 TEST_CASE_TEMPLATE("sums over weights of their own have the bits of the plain loop", T, float,
                    double, half, bfloat16) {
   namespace v = variant_tests;
