@@ -124,20 +124,6 @@ SUBFED_WORD ints to_odd_normals(const doubles& x) noexcept {
   return reinterpret_cast<ints>(__builtin_convertvector(reinterpret_cast<doubles>(odd), floats));
 }
 
-/// x / by, of which what is cut off stays visible in the last bit.
-///
-/// Pre  finite, and far from the largest and smallest numbers
-SUBFED_WORD wide_floats odd_quotient(const wide_floats& x, const wide_floats& by) noexcept {
-  wide_floats nearest;  // -ffast-math would take an approximate reciprocal
-  __asm__("vdivps {%2, %1, %0|%0, %1, %2}" : "=x"(nearest) : "x"(x), "x"(by));
-  wide_floats rest = x;
-  fuse_negative(rest, nearest, by);
-  const wide_ints differs = rest != wide_floats{};
-  const wide_ints bits = reinterpret_cast<wide_ints>(nearest);
-  const wide_ints over = (reinterpret_cast<wide_ints>(rest) ^ bits) >> 31;  // nearest is too large
-  return reinterpret_cast<wide_floats>((differs & ((bits + over) | 1)) | (~differs & bits));
-}
-
 /// to |= a | b.
 SUBFED_WORD void unite(wide_ints& to, const wide_ints& a, const wide_ints& b) noexcept {
   to |= a | b;

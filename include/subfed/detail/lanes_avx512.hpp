@@ -108,21 +108,6 @@ SUBFED_WORD ints to_odd_normals(const doubles& x) noexcept {
   return out;
 }
 
-/// x / by, of which what is cut off stays visible in the last bit.
-///
-/// Pre  finite, and far from the largest and smallest numbers
-SUBFED_WORD wide_floats odd_quotient(const wide_floats& x, const wide_floats& by) noexcept {
-  wide_ints out;
-  __asm__("vdivps {%{rz-sae%}, %2, %1, %0|%0, %1, %2, %{rz-sae%}}" : "=v"(out) : "v"(x), "v"(by));
-  wide_floats rest = x;
-  fuse_negative(rest, reinterpret_cast<wide_floats>(out), by);
-  std::uint16_t differs;
-  __asm__("vptestmd {%1, %1, %0|%0, %1, %1}" : "=Yk"(differs) : "v"(rest));
-  const wide_ints one = 1 - wide_ints{};
-  __asm__("vpord {%1, %0, %0%{%2%}|%0%{%2%}, %0, %1}" : "+v"(out) : "v"(one), "Yk"(differs));
-  return reinterpret_cast<wide_floats>(out);
-}
-
 /// to |= a | b.
 SUBFED_WORD void unite(wide_ints& to, const wide_ints& a, const wide_ints& b) noexcept {
   __asm__("vpternlogd {$0xFE, %2, %1, %0|%0, %1, %2, 0xFE}" : "+v"(to) : "v"(a), "v"(b));
