@@ -240,6 +240,29 @@ TEST_CASE("means of halves next to the middle of two halves are rounded once") {
   }
 }
 
+TEST_CASE("sums of more halves than double holds exactly are formed in the order of the clients") {
+  // The mean lies in the middle of two halves, but for the last clients' 2^-24, which are lost one by one.
+  constexpr int size = 260;  // so long that 16 clients are added up at a time
+  subfed::model net;
+  net.tensor("w", {net.group("h", size)});
+  std::vector<std::vector<half>> data;
+  std::vector<std::vector<subfed::tensor_view<const half>>> views;
+  for (const float x : {65504.0f, 65472.0f, 0x1p-24f}) data.emplace_back(size, half(x));
+  for (const auto& own : data) views.push_back({{own.data(), {size}}});
+  std::vector<subfed::update<half>> updates;
+  for (std::size_t c = 0; c < 40008; ++c) {
+    const std::size_t which = c < 36372 ? 0 : c < 40000 ? 1 : 2;
+    updates.push_back({draw(net, subfed::prefix{}, {.client = c}),
+                       subfed::tensor_views<const half>(views[which]), 1});
+  }
+  support::with_all_instructions([&] {
+    std::vector<half> global(size);
+    const std::vector<subfed::tensor_view<half>> out{{global.data(), {size}}};
+    subfed::average_cohort<half>(net, updates, out);
+    CHECK(support::same_bits(global, data[1]));
+  });
+}
+
 TEST_CASE("the mean of two floats whose sum is too large for a float") {
   const std::vector<float> large(70, 3e38f);
   const stream<float> two[] = {{large.data(), 1}, {large.data(), 1}};

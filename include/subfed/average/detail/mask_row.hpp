@@ -47,6 +47,7 @@ class mask_row : protected segment_row<T, From> {
 
   mask_row(T* global, const average_layout<From>& layout, const average_terms& terms)
       : base(global, layout, terms) {
+    ones_ = may_group<T>(layout.participants().size());
     for (const auto& p : layout.participants()) ones_ = ones_ && p.weight == 1;
   }
 
@@ -87,7 +88,7 @@ class mask_row : protected segment_row<T, From> {
     }
   }
 
-  bool ones_ = true;  // all weights are 1
+  bool ones_;  // all weights are 1, and the participants may_group
 
  private:
   /// What rows with the same holders share.

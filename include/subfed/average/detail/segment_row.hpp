@@ -54,7 +54,7 @@ class segment_row : protected average_row<T, From> {
   struct segment {
     std::int64_t begin, end;
     divider by;  // the holders' weight
-    bool ones;   // all weights are 1
+    bool ones;   // all weights are 1, and the holders may_group
     std::size_t first_part, parts;
   };
   /// A segment's holder: its number in the row's list, and where the segment begins in its data.
@@ -135,8 +135,9 @@ class segment_row : protected average_row<T, From> {
         ones = ones && own_data.weight == 1;
       }
       if (parts_.size() != first_part) {
-        segments_.push_back({at * unit, until * unit, divider(weight), ones, first_part,
-                             parts_.size() - first_part});
+        const std::size_t count = parts_.size() - first_part;
+        ones = ones && may_group<T>(count);
+        segments_.push_back({at * unit, until * unit, divider(weight), ones, first_part, count});
       }
       at = until;
     }

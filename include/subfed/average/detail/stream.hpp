@@ -16,6 +16,15 @@ struct stream {
   double weight;
 };
 
+/// Of how many halves, multiples of 2^-24 below 2^16, double holds every sum: in 53 bits. Sums of so many may
+/// be formed in any order.
+inline constexpr std::size_t most_exact_halves = 8192;
+/// Whether sums of so many elements of a type with weights of 1 may go by loops that form some of them apart.
+template <class T>
+constexpr bool may_group(std::size_t elements) noexcept {
+  return sizeof(T) != 2 || elements <= most_exact_halves;
+}
+
 /// Division by a weight: by its reciprocal where that gives the same bits.
 struct divider {
   double weight;
@@ -53,7 +62,7 @@ struct masked_row {
   const masked_holder<T>* holders;
   std::size_t count;
   std::size_t full;           ///< how many of them have all elements
-  bool ones;                  ///< all weights are 1
+  bool ones;                  ///< all weights are 1, and the holders may_group
   const double* reciprocals;  ///< of 0 .. 15 holders; null: by_instruction
   T* out;
   std::int64_t size;  ///< elements
@@ -74,7 +83,7 @@ struct masked_pattern {
   const double* weights;            ///< of each element's holders; 1 where there is none
   const double* reciprocals;        ///< of them
   std::size_t blocks;
-  bool ones;  ///< all holders' weights are 1
+  bool ones;  ///< all holders' weights are 1, and they may_group
   division how;
 };
 
