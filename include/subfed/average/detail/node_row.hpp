@@ -2,7 +2,7 @@
 /// Rows of random sets of kernels, node by node.
 #pragma once
 
-#include <subfed/average/detail/column_row.hpp>
+#include <subfed/average/detail/run_row.hpp>
 #include <subfed/average/detail/kernels.hpp>
 #include <subfed/average/detail/layout.hpp>
 
@@ -18,9 +18,9 @@ namespace subfed::inline v0::detail {
 
 /// Each node is summed over its holders in registers; its holders are known as bits.
 template <class T, class From>
-class node_row : protected column_row<T, From> {
+class node_row : protected run_row<T, From> {
  protected:
-  using base = column_row<T, From>;
+  using base = run_row<T, From>;
   using base::base;
   ~node_row() = default;
   using base::global_;

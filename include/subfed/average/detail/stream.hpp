@@ -2,6 +2,8 @@
 /// What the inner loops of averaging take: runs of elements, divisors, and random sets as masks.
 #pragma once
 
+#include <subfed/index_set.hpp>
+
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -101,6 +103,18 @@ struct column_pattern {
   std::span<const std::uint16_t> of(std::size_t holder) const noexcept {
     return {columns + begins[holder], columns + begins[holder + 1]};
   }
+};
+
+/// The same with runs of columns: for holders that have few of them.
+struct run_pattern {
+  const run* runs;              ///< the first holder's, the second's, ..: columns, and where in its rows
+  const std::size_t* begins;    ///< each holder's first one, and the end
+  const std::int64_t* reaches;  ///< each holder's elements of a row up to the last that takes part
+  const double* weights;        ///< of each column's holders; 0 where there is none
+  std::int64_t row_size;        ///< columns
+  double* tile;                 ///< for the sums of tile_rows rows, and a vector more
+  std::int64_t tile_rows;
+  bool ones;  ///< all holders' weights are 1
 };
 
 /// The holders of rows of a pattern, by number.

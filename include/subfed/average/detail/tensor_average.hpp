@@ -120,6 +120,11 @@ class tensor_average : tile_row<T, From> {
       }
       if constexpr (has_masks) {
         const std::int64_t first = global_offset + i * at.global_stride;
+        if (depth + 2 == layout_.levels().size() && this->runs_apply({now, held_by}, until - i)) {
+          this->runs_mean_of({now, held_by}, {steps, held_by}, first, at.global_stride, until - i);
+          i = until;
+          continue;
+        }
         if (depth + 2 == layout_.levels().size() && this->columns_apply(held_by, until - i)) {
           this->columns_mean_of({now, held_by}, {steps, held_by}, first, at.global_stride,
                                 until - i);

@@ -17,6 +17,7 @@
 #include <subfed/detail/lanes_avx2.hpp>
 #include <subfed/detail/lanes_avx512.hpp>
 
+#include <iterator>
 #include <limits>
 #include <span>
 #include <utility>
@@ -37,6 +38,8 @@ namespace subfed::inline v0::detail::avx2 {
 #include <subfed/average/detail/pattern_kernels.inc>
 
 #include <subfed/average/detail/column_kernels.inc>
+
+#include <subfed/average/detail/run_kernels.inc>
 }  // namespace subfed::inline v0::detail::avx2
 #undef SUBFED_WORD
 #undef SUBFED_TARGET
@@ -57,6 +60,8 @@ namespace subfed::inline v0::detail::avx512 {
 #include <subfed/average/detail/pattern_kernels.inc>
 
 #include <subfed/average/detail/column_kernels.inc>
+
+#include <subfed/average/detail/run_kernels.inc>
 }  // namespace subfed::inline v0::detail::avx512
 #undef SUBFED_WORD
 #undef SUBFED_TARGET
@@ -147,6 +152,19 @@ void columns_mean(const column_pattern& pattern, const pattern_holders<T>& holde
   }
 }
 
+/// pattern_mean for holders of few runs.
+///
+/// Pre  in_lanes<T>()
+template <has_lanes T>
+void runs_mean(const run_pattern& pattern, const pattern_holders<T>& holders,
+               const pattern_rows<T>& rows) noexcept {
+  if (instructions_in_use() == instructions::avx512) {
+    avx512::runs_mean(pattern, holders, rows);
+  } else {
+    avx2::runs_mean(pattern, holders, rows);
+  }
+}
+
 /// The means of a row's elements that somebody holds; others keep their bits. Returns how many.
 ///
 /// Pre  in_lanes<T>()
@@ -221,6 +239,8 @@ void pattern_mean(const masked_pattern&, const pattern_holders<T>&,
 template <has_lanes T>
 void columns_mean(const column_pattern&, const pattern_holders<T>&,
                   const pattern_rows<T>&) noexcept {}
+template <has_lanes T>
+void runs_mean(const run_pattern&, const pattern_holders<T>&, const pattern_rows<T>&) noexcept {}
 
 #endif
 
