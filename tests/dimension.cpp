@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 using subfed::concat;
 using subfed::dimension;
@@ -23,6 +24,9 @@ TEST_CASE("repeat and block multiply; of a concatenation repeat lists all parts 
   CHECK(concat({g, h}).repeat(2) == concat({g, h, g, h}));
   CHECK(concat({g, h}).block(4) == concat({g.block(4), h.block(4)}));
   CHECK(concat({concat({g, h}), g}) == concat({g, h, g}));
+  const std::vector<subfed::dimension> list{g, h, 3};
+  CHECK(concat(list) == concat({g, h, 3}));
+  CHECK(concat(std::vector<subfed::dimension>{}) == concat({}));
   CHECK_FALSE(concat({g, h}) == concat({h, g}));
 }
 

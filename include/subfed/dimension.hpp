@@ -99,7 +99,7 @@ class dimension {
 
   std::span<const part> parts() const noexcept { return parts_; }
 
-  friend dimension concat(std::initializer_list<dimension> dimensions);
+  friend dimension concat(std::span<const dimension> dimensions);
   friend bool operator==(const dimension&, const dimension&) = default;
 
  private:
@@ -144,10 +144,14 @@ class dimension {
 /// U-Net).
 ///
 /// Throws  error for more than 2^20 parts.
-inline dimension concat(std::initializer_list<dimension> dimensions) {
+inline dimension concat(std::span<const dimension> dimensions) {
   dimension out;
   for (const dimension& d : dimensions) out.append(d);
   return out;
+}
+/// concat({stem, block1, block2})
+inline dimension concat(std::initializer_list<dimension> dimensions) {
+  return concat(std::span<const dimension>(dimensions.begin(), dimensions.size()));
 }
 
 inline dimension group_id::repeat(std::int64_t times) const {

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <string>
+#include <vector>
 
 namespace subfed::inline v0 {
 
@@ -69,12 +70,13 @@ inline void check_reads(const model& net, tensor_id reader,
                  "' has no second dimension, so it reads nothing");
   }
   const dimension& in = info.dimensions[1];
-  dimension out = concat({});
+  std::vector<dimension> written;
   std::string names;
   for (const tensor_id t : writers) {
-    out = concat({out, detail::written_by(net, t)});
+    written.push_back(detail::written_by(net, t));
     names += (names.empty() ? "'" : " and '") + net[t].name + "'";
   }
+  const dimension out = concat(written);
   const std::int64_t have = net.extent(out);
   const std::int64_t want = net.extent(in);
   if (in == out) return;

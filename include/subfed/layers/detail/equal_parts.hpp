@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace subfed::inline v0::detail {
 
@@ -51,12 +52,12 @@ inline std::optional<equal_part> find_equal_part(const model& net, const dimensi
   const auto times = static_cast<std::size_t>(count);
   if (parts.size() % times != 0) return {};
   const std::size_t length = parts.size() / times;
-  dimension one = concat({});
+  std::vector<dimension> one;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     if (!(parts[i] == parts[i % length])) return {};
-    if (i < length) one = concat({one, as_dimension(parts[i])});
+    if (i < length) one.push_back(as_dimension(parts[i]));
   }
-  return equal_part{one, dimension::no_group};
+  return equal_part{concat(one), dimension::no_group};
 }
 
 /// The same, or an error that names the tensors, "'a.weight' and 'a.bias'", and says how to
