@@ -88,6 +88,14 @@ TEST_CASE("P(a parameter unseen) agrees with all pairs of sets") {
         doctest::Approx(subfed::unseen_probability(one[0], 5)).epsilon(1e-13));
 }
 
+TEST_CASE("parameters that all clients hold are never unseen, whatever shares are rounded to") {
+  const std::vector<subfed::kept_share> shares(9, {.kept = 4, .share = 1.0 / 9});
+  const std::vector<random_round> whole(2, random_round::drawn(4, 3, shares));
+  CHECK(unseen_parameter_probability(whole, 1) == 0);
+  const std::vector<random_round> nothing(2, random_round(4, {0, 0}));
+  CHECK(unseen_parameter_probability(nothing, std::int64_t{1} << 60) == 1);
+}
+
 TEST_CASE("windows out of range and dimensions of different clients are refused") {
   CHECK(message_of([] { rolling_parameter_counts(4, 2, 0, 0); }) ==
         "subfed: rolling_parameter_counts: a window of 0 of 0 nodes, expected 0 <= L <= K < 2^31, "

@@ -146,6 +146,35 @@ TEST_CASE("P(unseen) with drawn lengths agrees with all draws") {
   }
 }
 
+TEST_CASE("what cannot happen has probability 0 and what must happen 1, after any number of rounds") {
+  // The three shares add up to 1 + 2^-52.
+  const auto round =
+      random_round::drawn(32, 1, {{3, 1.0 / 3}, {15, 0.1}, {11, 1 - 1.0 / 3 - 0.1}});
+  for (const std::int64_t rounds : {std::int64_t{40}, std::int64_t{1} << 59}) {
+    const auto found = subfed::window_unseen_probabilities(round, -16, rounds);
+    for (std::size_t n = 0; n < 32; ++n) {
+      INFO("node ", n, " after ", rounds, " rounds");
+      if (n % 16 == 15) {
+        CHECK(found[n] == 1);
+      } else if (n % 16 < 3) {
+        CHECK(found[n] == 0);
+      } else {
+        CHECK(found[n] < 0.13);
+      }
+    }
+  }
+  const double rare = 0x1p-40;
+  const auto seldom = random_round::drawn(8, 1, {{2, 1 - rare}, {6, rare}});
+  const auto found = subfed::window_unseen_probabilities(seldom, 0, std::int64_t{1} << 40);
+  CHECK(found[1] == 0);
+  CHECK(found[4] == doctest::Approx(std::exp(-1.0)).epsilon(1e-11));
+  CHECK(found[7] == 1);
+
+  const std::vector<subfed::kept_share> shares(9, {.kept = 3, .share = 1.0 / 9});
+  const auto cover = subfed::rolling_first_cover(random_round::drawn(9, 2, shares));
+  CHECK(cover.beyond == std::vector<double>(7, 1.0));
+}
+
 TEST_CASE("the first cover by rolling windows of drawn lengths agrees with all draws") {
   const std::int64_t extent = 5;
   const std::vector<subfed::kept_share> mix = {{1, 0.5}, {3, 0.25}, {4, 0.25}};

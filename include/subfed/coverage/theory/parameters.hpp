@@ -49,15 +49,17 @@ inline double unseen_parameter_probability(std::span<const random_round> dimensi
   double log_unseen = 0;
   for (std::size_t c = 0; c < clients.size(); ++c) {
     double held = 0;
+    double missed = 0;
     for (std::size_t i = 0; i < clients[c].size(); ++i) {
-      double all = clients[c][i].share;
+      double all = 1;
       for (const random_round& each : dimensions) {
         all *= static_cast<double>(each.clients()[c][i].kept) / static_cast<double>(each.extent());
       }
-      held += all;
+      held += clients[c][i].share * all;
+      missed += clients[c][i].share * (1 - all);
     }
-    if (held >= 1) return rounds == 0 ? 1 : 0;
-    log_unseen += std::log1p(-held);
+    if (missed == 0) return rounds == 0 ? 1 : 0;
+    log_unseen += held < 0.5 ? std::log1p(-held) : std::log(missed);
   }
   return std::exp(static_cast<double>(rounds) * log_unseen);
 }

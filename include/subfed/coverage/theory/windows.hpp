@@ -8,6 +8,7 @@
 #include <subfed/detail/memory_size.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
@@ -131,6 +132,30 @@ inline std::optional<std::int64_t> window_first_cover(std::int64_t extent,
   return yes;
 }
 
+namespace detail {
+
+/// log P(no client's window is longer than d) for d = 0 .. K - 1. Shares of a client add up to 1 but for
+/// rounding, which R rounds would magnify: small probabilities are sums of shares, large ones are 1 less a
+/// sum.
+inline std::vector<double> log_shorter_windows(const random_round& round) {
+  const std::size_t K = memory_size<double>(round.extent());
+  std::vector<double> out(K, 0.0);
+  for (const auto& mix : round.clients()) {
+    std::vector<double> has(K + 1, 0.0);  // P(L = l)
+    for (const auto& [kept, share] : mix) has[static_cast<std::size_t>(kept)] += share;
+    std::vector<double> longer(K + 1, 0.0);  // P(L > l)
+    for (std::size_t l = K; l-- > 0;) longer[l] = longer[l + 1] + has[l + 1];
+    double shorter = 0;  // P(L <= l)
+    for (std::size_t l = 0; l < K; ++l) {
+      shorter += has[l];
+      out[l] += shorter < 0.5 ? std::log(shorter) : std::log1p(-longer[l]);
+    }
+  }
+  return out;
+}
+
+}  // namespace detail
+
 /// P(node n was not held in R rounds) for each of K nodes, when all clients' windows start at
 /// (j step) mod K and each one's length is drawn anew each round, as `round` says:
 ///
@@ -139,37 +164,27 @@ inline std::optional<std::int64_t> window_first_cover(std::int64_t extent,
 /// The mean over the nodes is the expected share of unseen ones. Step 0: static sets.
 ///
 /// Throws    error when R < 0.
-/// Numerics  Relative error about 1e-16 R (clients).
+/// Numerics  Relative error about 1e-16 R (clients); 0 and 1 are exact.
 /// Cost      O(K min(R, K) + K clients), 1 s for K = R = 20000.
 inline std::vector<double> window_unseen_probabilities(const random_round& round, std::int64_t step,
                                                        std::int64_t rounds) {
   detail::check_rounds("window_unseen_probabilities", rounds);
   const std::int64_t K = round.extent();
-  // missed[d]: P(no client's window is longer than d)
-  std::vector<double> missed(detail::memory_size<double>(K), 1.0);
-  for (const auto& mix : round.clients()) {
-    std::vector<double> longer(detail::memory_size<double>(K) + 1,
-                               0.0);  // P(L = l), then P(L <= l)
-    for (const auto& [kept, share] : mix) longer[static_cast<std::size_t>(kept)] += share;
-    for (std::size_t d = 0; d < missed.size(); ++d) {
-      if (d > 0) longer[d] += longer[d - 1];
-      missed[d] *= longer[d];
-    }
-  }
+  const std::vector<double> log_missed = detail::log_shorter_windows(round);
   const std::int64_t period = detail::period(K, {0, step, 0});
+  const auto full = static_cast<double>(rounds / period);
   std::vector<double> out(detail::memory_size<double>(K), 1.0);
   for (std::int64_t n = 0; n < K; ++n) {
-    double once = 1;  // over a full period
-    double rest = 1;
+    double once = 0;  // over a full period
+    double rest = 0;
     std::int64_t d = n;
     for (std::int64_t j = 0; j < (std::min)(period, rounds); ++j) {
-      const double p = missed[static_cast<std::size_t>(d)];
-      once *= p;
-      if (j < rounds % period) rest *= p;
+      const double log_p = log_missed[static_cast<std::size_t>(d)];
+      once += log_p;
+      if (j < rounds % period) rest += log_p;
       d = detail::wrapped(d - detail::wrapped(step, K), K);
     }
-    const auto full = static_cast<double>(rounds / period);
-    out[static_cast<std::size_t>(n)] = rest * (full > 0 ? std::pow(once, full) : 1);
+    out[static_cast<std::size_t>(n)] = std::exp(rest + (full > 0 ? full * once : 0));
   }
   return out;
 }
@@ -203,8 +218,9 @@ inline round_distribution rolling_first_cover(const random_round& round) {
     out.beyond.push_back(beyond);
     for (const auto& mix : round.clients()) {
       double shorter = 0;
-      for (const auto& [kept, share] : mix) shorter += kept < K - j ? share : 0;
-      beyond *= shorter;
+      double longer = 0;
+      for (const auto& [kept, share] : mix) (kept < K - j ? shorter : longer) += share;
+      beyond *= shorter < 0.5 ? shorter : 1 - longer;
     }
   }
   return out;
