@@ -146,10 +146,10 @@ TEST_CASE("P(unseen) with drawn lengths agrees with all draws") {
   }
 }
 
-TEST_CASE("what cannot happen has probability 0 and what must happen 1, after any number of rounds") {
+TEST_CASE(
+    "what cannot happen has probability 0 and what must happen 1, after any number of rounds") {
   // The three shares add up to 1 + 2^-52.
-  const auto round =
-      random_round::drawn(32, 1, {{3, 1.0 / 3}, {15, 0.1}, {11, 1 - 1.0 / 3 - 0.1}});
+  const auto round = random_round::drawn(32, 1, {{3, 1.0 / 3}, {15, 0.1}, {11, 1 - 1.0 / 3 - 0.1}});
   for (const std::int64_t rounds : {std::int64_t{40}, std::int64_t{1} << 59}) {
     const auto found = subfed::window_unseen_probabilities(round, -16, rounds);
     for (std::size_t n = 0; n < 32; ++n) {

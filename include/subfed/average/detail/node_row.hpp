@@ -2,9 +2,9 @@
 /// Rows of random sets of kernels, node by node.
 #pragma once
 
-#include <subfed/average/detail/run_row.hpp>
 #include <subfed/average/detail/kernels.hpp>
 #include <subfed/average/detail/layout.hpp>
+#include <subfed/average/detail/run_row.hpp>
 
 #include <algorithm>
 #include <array>

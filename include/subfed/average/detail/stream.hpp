@@ -107,7 +107,7 @@ struct column_pattern {
 
 /// The same with runs of columns: for holders that have few of them.
 struct run_pattern {
-  const run* runs;              ///< the first holder's, the second's, ..: columns, and where in its rows
+  const run* runs;  ///< the first holder's, the second's, ..: columns, and where in its rows
   const std::size_t* begins;    ///< each holder's first one, and the end
   const std::int64_t* reaches;  ///< each holder's elements of a row up to the last that takes part
   const double* weights;        ///< of each column's holders; 0 where there is none
