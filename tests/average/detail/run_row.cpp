@@ -107,8 +107,8 @@ void check_average(const setting& the) {
 TEST_CASE_TEMPLATE("windows of many clients are averaged by the definition, with any instructions",
                    T, float, subfed::half, subfed::bfloat16, double) {
   using run_row_tests::check_average;
-  const std::size_t many = sizeof(T) == 2 ? 640 : 64;
-  support::with_all_instructions([many] {
+  support::with_all_instructions([] {
+    const std::size_t many = sizeof(T) == 2 ? 640 : 64;
     for (const bool weighted : {false, true}) {
       INFO("weighted ", weighted);
       check_average<T>({7, 61, 61, many, false, false, weighted});
