@@ -92,6 +92,10 @@ TEST_CASE("parameters that all clients hold are never unseen, whatever shares ar
   const std::vector<subfed::kept_share> shares(9, {.kept = 4, .share = 1.0 / 9});
   const std::vector<random_round> whole(2, random_round::drawn(4, 3, shares));
   CHECK(unseen_parameter_probability(whole, 1) == 0);
+  const auto K = static_cast<double>(INT32_MAX);
+  const std::vector<random_round> nearly(2, random_round(INT32_MAX, {INT32_MAX - 1}));
+  const double one_missing = 2 / K - 1 / (K * K);
+  CHECK(support::relative_error(unseen_parameter_probability(nearly, 1), one_missing) < 1e-14);
   const std::vector<random_round> nothing(2, random_round(4, {0, 0}));
   CHECK(unseen_parameter_probability(nothing, std::int64_t{1} << 60) == 1);
 }

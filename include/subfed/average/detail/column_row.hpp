@@ -24,19 +24,21 @@ class column_row : protected pattern_row<T, From> {
   using base::base;
   ~column_row() = default;
   using base::global_;
+  using base::held_of_row_;
   using base::how_;
   using base::inner;
   using base::layout_;
   using base::ones_;
-  using base::pattern_applies;
   using base::report_;
+  using base::weight_of_;
   using typename base::holder;
 
   /// Whether columns are faster than masks.
+  ///
+  /// Pre  pattern_applies(rows)
   bool columns_apply(std::size_t holders, std::int64_t rows) const noexcept {
     constexpr std::size_t fewest_holders = sizeof(T) == 2 ? 640 : 160;
-    return holders >= fewest_holders && rows >= 8 && layout_.has_all_positions() &&
-           pattern_applies(rows);
+    return holders >= fewest_holders && rows >= 8 && layout_.has_all_positions();
   }
 
   /// The rows from global_offset on, stride apart. steps: of the holders' offsets from row to row.
@@ -49,29 +51,27 @@ class column_row : protected pattern_row<T, From> {
     constexpr std::int64_t tile_size = 8192;  // doubles
     const std::int64_t tile_rows = (std::max)(std::int64_t{8}, tile_size / size / 8 * 8);
     tile_.resize(static_cast<std::size_t>(tile_rows * size));
-    columns_mean(column_pattern{columns_.data(), begins_.data(), column_weights_.data(), size,
+    columns_mean(column_pattern{columns_.data(), begins_.data(), weight_of_.data(), size,
                                 tile_.data(), tile_rows, ones_, how_},
                  this->holders_of(holders, steps),
                  pattern_rows<T>{global_ + global_offset, stride, rows});
-    const auto held = std::count_if(column_weights_.begin(), column_weights_.end(),
-                                    [](double weight) { return weight > 0; });
-    report_.held += rows * held;
+    report_.held += rows * held_of_row_;
   }
+
+  std::vector<double> tile_;  // sums of some rows
 
  private:
   void find_columns(std::span<const holder> holders) {
     const std::int64_t unit = inner().unit;
-    column_weights_.assign(static_cast<std::size_t>(inner().extent * unit), 0);
+    this->find_weights(holders);
     columns_.clear();
     begins_.assign(1, 0);
     for (const holder& h : holders) {
-      const double weight = layout_.participants()[h.participant].weight;
       columns_.resize(begins_.back() + static_cast<std::size_t>(this->row_size(h.participant)));
       for (const subfed::run& r : inner().runs_of(h.participant)) {
         std::size_t at = begins_.back() + static_cast<std::size_t>(r.position * unit);
         for (std::int64_t i = r.first * unit; i < (r.first + r.length) * unit; ++i) {
           columns_[at++] = static_cast<std::uint16_t>(i);
-          column_weights_[static_cast<std::size_t>(i)] += weight;
         }
       }
       begins_.push_back(columns_.size());
@@ -80,8 +80,6 @@ class column_row : protected pattern_row<T, From> {
 
   std::vector<std::uint16_t> columns_;  // of the holders
   std::vector<std::size_t> begins_;
-  std::vector<double> column_weights_;
-  std::vector<double> tile_;
 };
 
 }  // namespace subfed::inline v0::detail

@@ -53,9 +53,22 @@ class pattern_row : protected mask_row<T, From> {
         reciprocal_of_.data(), held_.size(),        ones_,        how_};
     pattern_mean(pattern, holders_of(holders, steps),
                  pattern_rows<T>{global_ + global_offset, stride, rows});
-    std::int64_t held = 0;
-    for (const std::uint16_t mask : held_) held += std::popcount(mask);
-    report_.held += rows * held;
+    report_.held += rows * held_of_row_;
+  }
+
+  /// The weight of each element's holders, 0 where there is none, and how many elements have some.
+  void find_weights(std::span<const holder> holders) {
+    const std::int64_t unit = inner().unit;
+    weight_of_.assign(static_cast<std::size_t>(inner().extent * unit), 0);
+    for (const holder& h : holders) {
+      const double weight = layout_.participants()[h.participant].weight;
+      for (const subfed::run& r : inner().runs_of(h.participant)) {
+        double* const weights = weight_of_.data() + r.first * unit;
+        for (std::int64_t i = 0; i < r.length * unit; ++i) weights[i] += weight;
+      }
+    }
+    held_of_row_ = std::count_if(weight_of_.begin(), weight_of_.end(),
+                                 [](double weight) { return weight > 0; });
   }
 
   /// As the kernels take them.
@@ -84,6 +97,9 @@ class pattern_row : protected mask_row<T, From> {
     return inner().reach_of(participant) * inner().unit;
   }
 
+  std::vector<double> weight_of_;
+  std::int64_t held_of_row_ = 0;
+
  private:
   struct block_part {
     std::size_t block;
@@ -93,15 +109,11 @@ class pattern_row : protected mask_row<T, From> {
   void find_pattern(std::span<const holder> holders) {
     const auto blocks = static_cast<std::size_t>((inner().extent * inner().unit + 15) / 16);
     found_.clear();
-    weight_of_.assign(16 * blocks, 0);
+    find_weights(holders);
+    weight_of_.resize(16 * blocks, 0);
     for (std::size_t h = 0; h < holders.size(); ++h) {
-      const std::size_t p = holders[h].participant;
-      const double weight = layout_.participants()[p].weight;
-      for (const subfed::run& r : inner().runs_of(p)) {
+      for (const subfed::run& r : inner().runs_of(holders[h].participant)) {
         add_parts(h, r.first * inner().unit, r.length * inner().unit, r.position * inner().unit);
-        for (std::int64_t i = 0; i < r.length * inner().unit; ++i) {
-          weight_of_[static_cast<std::size_t>(r.first * inner().unit + i)] += weight;
-        }
       }
     }
     std::stable_sort(found_.begin(), found_.end(),
@@ -147,7 +159,6 @@ class pattern_row : protected mask_row<T, From> {
   std::vector<masked_part> parts_;
   std::vector<std::int32_t> block_parts_;
   std::vector<std::uint16_t> held_;
-  std::vector<double> weight_of_;  // of each element's holders
   std::vector<double> reciprocal_of_;
   // Of each holder:
   std::vector<const T*> data_;

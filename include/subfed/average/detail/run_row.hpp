@@ -24,18 +24,22 @@ class run_row : protected column_row<T, From> {
   using base::base;
   ~run_row() = default;
   using base::global_;
+  using base::held_of_row_;
   using base::inner;
   using base::layout_;
   using base::ones_;
-  using base::pattern_applies;
   using base::report_;
+  using base::tile_;
+  using base::weight_of_;
   using typename base::holder;
 
-  /// Whether runs are faster than masks.
-  bool runs_apply(std::span<const holder> holders, std::int64_t rows) const noexcept {
+  /// Whether runs are faster than masks and columns.
+  ///
+  /// Pre  pattern_applies to the rows
+  bool runs_apply(std::span<const holder> holders) const noexcept {
     constexpr std::size_t fewest_holders = sizeof(T) == 2 ? 640 : 64;
     constexpr std::int64_t shortest = 8;  // elements per run
-    if (holders.size() < fewest_holders || !pattern_applies(rows)) return false;
+    if (holders.size() < fewest_holders) return false;
     std::int64_t runs = 0;
     std::int64_t held = 0;
     for (const holder& h : holders) {
@@ -49,7 +53,7 @@ class run_row : protected column_row<T, From> {
 
   /// The rows from global_offset on, stride apart. steps: of the holders' offsets from row to row.
   ///
-  /// Pre  runs_apply(holders, rows)
+  /// Pre  runs_apply(holders)
   void runs_mean_of(std::span<const holder> holders, std::span<const std::int64_t> steps,
                     std::int64_t global_offset, std::int64_t stride, std::int64_t rows) {
     find_runs(holders);
@@ -58,28 +62,23 @@ class run_row : protected column_row<T, From> {
     constexpr std::int64_t vector = 8;
     const std::int64_t tile_rows = (std::max)(std::int64_t{1}, tile_size / size);
     tile_.resize(static_cast<std::size_t>(tile_rows * size + vector));
-    runs_mean(run_pattern{runs_.data(), begins_.data(), reaches_.data(), run_weights_.data(), size,
+    runs_mean(run_pattern{runs_.data(), begins_.data(), reaches_.data(), weight_of_.data(), size,
                           tile_.data(), tile_rows, ones_},
               this->holders_of(holders, steps),
               pattern_rows<T>{global_ + global_offset, stride, rows});
-    const auto held = std::count_if(run_weights_.begin(), run_weights_.end(),
-                                    [](double weight) { return weight > 0; });
-    report_.held += rows * held;
+    report_.held += rows * held_of_row_;
   }
 
  private:
   void find_runs(std::span<const holder> holders) {
     const std::int64_t unit = inner().unit;
-    run_weights_.assign(static_cast<std::size_t>(inner().extent * unit), 0);
+    this->find_weights(holders);
     runs_.clear();
     reaches_.clear();
     begins_.assign(1, 0);
     for (const holder& h : holders) {
-      const double weight = layout_.participants()[h.participant].weight;
       for (const subfed::run& r : inner().runs_of(h.participant)) {
         runs_.push_back({r.position * unit, r.first * unit, r.length * unit});
-        double* const weights = run_weights_.data() + r.first * unit;
-        for (std::int64_t i = 0; i < r.length * unit; ++i) weights[i] += weight;
       }
       begins_.push_back(runs_.size());
       reaches_.push_back(this->row_size(h.participant));
@@ -89,8 +88,6 @@ class run_row : protected column_row<T, From> {
   std::vector<subfed::run> runs_;  // of the holders, in elements
   std::vector<std::size_t> begins_;
   std::vector<std::int64_t> reaches_;
-  std::vector<double> run_weights_;  // of each element's holders
-  std::vector<double> tile_;
 };
 
 }  // namespace subfed::inline v0::detail

@@ -119,21 +119,9 @@ class tensor_average : tile_row<T, From> {
         }
       }
       if constexpr (has_masks) {
-        const std::int64_t first = global_offset + i * at.global_stride;
-        if (depth + 2 == layout_.levels().size() && this->runs_apply({now, held_by}, until - i)) {
-          this->runs_mean_of({now, held_by}, {steps, held_by}, first, at.global_stride, until - i);
-          i = until;
-          continue;
-        }
-        if (depth + 2 == layout_.levels().size() && this->columns_apply(held_by, until - i)) {
-          this->columns_mean_of({now, held_by}, {steps, held_by}, first, at.global_stride,
-                                until - i);
-          i = until;
-          continue;
-        }
         if (depth + 2 == layout_.levels().size() && this->pattern_applies(until - i)) {
-          this->pattern_mean_of({now, held_by}, {steps, held_by}, first, at.global_stride,
-                                until - i);
+          rows_alike({now, held_by}, {steps, held_by}, global_offset + i * at.global_stride,
+                     at.global_stride, until - i);
           i = until;
           continue;
         }
@@ -148,6 +136,18 @@ class tensor_average : tile_row<T, From> {
         }
         for (std::size_t h = 0; h < held_by; ++h) now[h].offset += steps[h];
       }
+    }
+  }
+
+  /// Rows with the same holders: run by run, element by element, or by masks.
+  void rows_alike(std::span<const holder> holders, std::span<const std::int64_t> steps,
+                  std::int64_t global_offset, std::int64_t stride, std::int64_t rows) {
+    if (this->runs_apply(holders)) {
+      this->runs_mean_of(holders, steps, global_offset, stride, rows);
+    } else if (this->columns_apply(holders.size(), rows)) {
+      this->columns_mean_of(holders, steps, global_offset, stride, rows);
+    } else {
+      this->pattern_mean_of(holders, steps, global_offset, stride, rows);
     }
   }
 

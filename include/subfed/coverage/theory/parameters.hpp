@@ -51,12 +51,13 @@ inline double unseen_parameter_probability(std::span<const random_round> dimensi
     double held = 0;
     double missed = 0;
     for (std::size_t i = 0; i < clients[c].size(); ++i) {
-      double all = 1;
+      double log_all = 0;
       for (const random_round& each : dimensions) {
-        all *= static_cast<double>(each.clients()[c][i].kept) / static_cast<double>(each.extent());
+        const std::int64_t unheld = each.extent() - each.clients()[c][i].kept;
+        log_all += std::log1p(-static_cast<double>(unheld) / static_cast<double>(each.extent()));
       }
-      held += clients[c][i].share * all;
-      missed += clients[c][i].share * (1 - all);
+      held += clients[c][i].share * std::exp(log_all);
+      missed -= clients[c][i].share * std::expm1(log_all);
     }
     if (missed == 0) return rounds == 0 ? 1 : 0;
     log_unseen += held < 0.5 ? std::log1p(-held) : std::log(missed);
