@@ -300,7 +300,7 @@ TEST_CASE("an iterator walks as a multi-pass iterator does") {
   CHECK(*first == 4);
   CHECK(std::find(s.begin(), s.end(), 5) != s.end());
   CHECK(std::find(s.begin(), s.end(), 1) == s.end());
-  CHECK(*std::max_element(s.begin(), s.end()) == 5);
+  CHECK(*std::ranges::max_element(s) == 5);
   static_assert(std::forward_iterator<index_set::const_iterator>);
 }
 
