@@ -27,6 +27,7 @@
 #include <support/failing_new.hpp>
 #include <support/secure_rounds.hpp>
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -522,15 +523,17 @@ TEST_CASE("what is copied, averaged or read needs no more than a second try") {
           [&](tensors& to) { subfed::robust_cohort<float>(who.net, updates, to); });
     check("correct_gradients", own_globals,
           [&](tensors& to) { subfed::correct_gradients<float>(who.net, globals, globals, to); });
+    const auto partial = subfed::write_partial_average(mean);
+    check("partial averages", own_globals, [&](tensors& to) {
+      subfed::read_partial_average<float>(who.net, {}, partial).finish(to);
+    });
+    if (std::endian::native != std::endian::little)
+      continue;  // messages of floats are refused there
     const auto message = subfed::write_update(updates[0].sub, updates[0].tensors, 2);
     check("messages", own_globals, [&](tensors& to) {
       const auto again = subfed::write_update(updates[0].sub, updates[0].tensors, 2);
       const auto read = subfed::open_update(updates[0].sub, "", again);
       if (again == message && read.weight == 2) to.elements()[0] = 1;
-    });
-    const auto partial = subfed::write_partial_average(mean);
-    check("partial averages", own_globals, [&](tensors& to) {
-      subfed::read_partial_average<float>(who.net, {}, partial).finish(to);
     });
   }
 }

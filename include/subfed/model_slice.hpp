@@ -92,6 +92,16 @@ class model_walk {
       }
     }
     places.check_apart(verb);
+    for (std::size_t t = 0; t < locals.size(); ++t) {
+      std::size_t element_size = 0;
+      if constexpr (std::is_void_v<T>) {
+        element_size = static_cast<std::size_t>(locals[t].format().bits) / 8;
+      } else {
+        element_size = sizeof(T);
+      }
+      bytes_ =
+          (std::min)(bytes_ + bytes_to_place(locals[t].size(), element_size), past_cache_bytes);
+    }
   }
 
   /// Does Verb to all selected elements, run by run.
@@ -110,7 +120,7 @@ class model_walk {
           with_type(local, [&]<class L>(const tensor_view<L>& typed_local) {
             if constexpr (can_be_paired<E, L>) {
               typed_part<Verb>(walk, p, typed_global.data_handle(), typed_local.data_handle(),
-                               local.size());
+                               where_to(local.size(), sizeof(E)));
             }
           });
         });
@@ -132,10 +142,13 @@ class model_walk {
   };
   static constexpr std::int64_t part_elements = 1 << 18;
 
+  placement where_to(std::int64_t elements, std::size_t element_size) const noexcept {
+    return placement_of(bytes_to_place(elements, element_size), bytes_);
+  }
+
   template <class Verb, class E, class L>
   static void typed_part(const loop_nest& walk, const part& p, E* global, L* local,
-                         std::int64_t local_size) {
-    const placement where = placement_of(local_size, sizeof(E));
+                         placement where) {
     if constexpr (Verb::moves && std::is_same_v<std::remove_const_t<E>, std::remove_const_t<L>>) {
       if constexpr (std::is_same_v<Verb, copy_out>) {
         if (copy_staged_rows(walk, p.begin, p.end, global, local, where)) return;
@@ -154,11 +167,12 @@ class model_walk {
   /// Elements of the same type are copied by their size. Others go through one loop for all pairs of
   /// types, which calls a function of the pair: a loop for every pair would take seconds to compile.
   template <class Verb>
-  static void untyped_part(const loop_nest& walk, const part& p, const tensor_view<T>& global,
-                           const tensor_view<U>& local) {
+  void untyped_part(const loop_nest& walk, const part& p, const tensor_view<T>& global,
+                    const tensor_view<U>& local) const {
     const auto by_size = [&]<std::size_t N>() {
       typed_part<Verb>(walk, p, static_cast<like<T, element_bytes<N>>*>(global.data_handle()),
-                       static_cast<like<U, element_bytes<N>>*>(local.data_handle()), local.size());
+                       static_cast<like<U, element_bytes<N>>*>(local.data_handle()),
+                       where_to(local.size(), N));
     };
     if constexpr (Verb::moves) {
       if (global.format() == local.format()) {
@@ -257,6 +271,7 @@ class model_walk {
   std::span<const tensor_plan> plans_;
   std::vector<loop_nest> own_;  // of tensors that the plan does not cover
   std::vector<part> parts_;
+  std::int64_t bytes_ = 0;  // of all local tensors, in bytes_to_place()
 };
 
 }  // namespace detail

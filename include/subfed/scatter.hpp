@@ -31,7 +31,8 @@ void scatter_with(const char* verb, const Local& local, const selection& chosen,
   check_apart(verb, chosen.name(), from, to);
 
   const loop_nest walk(chosen, to, from);
-  const placement where = placement_of(from.size(), sizeof(written));
+  const std::int64_t bytes = bytes_to_place(from.size(), sizeof(written));
+  const placement where = placement_of(bytes, bytes);
   const float_mode mode;
   walk.for_each([&](std::int64_t g, std::int64_t l, std::int64_t length) {
     write(from.data_handle() + l, walk.local_stride(), to.data_handle() + g, walk.global_stride(),

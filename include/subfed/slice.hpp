@@ -42,7 +42,8 @@ void slice(const Global& global, const selection& chosen, Local&& local) {
   detail::check_apart("slice", chosen.name(), from, to);
 
   const detail::loop_nest walk(chosen, from, to);
-  const detail::placement where = detail::placement_of(to.size(), sizeof(written));
+  const std::int64_t bytes = detail::bytes_to_place(to.size(), sizeof(written));
+  const detail::placement where = detail::placement_of(bytes, bytes);
   const detail::float_mode mode;
   if constexpr (std::is_same_v<read, written>) {
     if (detail::copy_staged_rows(walk, 0, walk.outer_steps(), from.data_handle(), to.data_handle(),

@@ -211,3 +211,19 @@ TEST_CASE("integers are not converted") {
   CHECK(numbers == std::vector<float>{3, 4});
   CHECK(wide == std::vector<std::int64_t>{5, 6});
 }
+
+TEST_CASE("where copies go depends on what a call writes in all, and not on small tensors") {
+  using namespace subfed::detail;
+  CHECK(bytes_to_place(0, 4) == 0);
+  CHECK(bytes_to_place(5, 4) == 20);
+  for (const std::size_t size : {1u, 2u, 3u, 4u, 8u, 16u}) {
+    CAPTURE(size);
+    const auto of = static_cast<std::int64_t>(size);
+    CHECK(bytes_to_place(past_cache_bytes / of - 1, size) == (past_cache_bytes / of - 1) * of);
+    CHECK(bytes_to_place(past_cache_bytes / of, size) == past_cache_bytes);
+    CHECK(bytes_to_place((std::numeric_limits<std::int64_t>::max)(), size) == past_cache_bytes);
+  }
+  CHECK(placement_of(small_tensor_bytes, past_cache_bytes) == placement::memory);
+  CHECK(placement_of(small_tensor_bytes - 1, past_cache_bytes) == placement::cached);
+  CHECK(placement_of(small_tensor_bytes, past_cache_bytes - 1) == placement::cached);
+}

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <string>
 #include <vector>
 
 using subfed::index_set;
@@ -170,27 +171,44 @@ TEST_CASE("long runs, long rows and small results are left to others") {
   CHECK_FALSE(applies(300, 255, placement::cached));
 }
 
-TEST_CASE("a slice of a large embedding equals the plain loop, in both forms") {
+TEST_CASE("slices of large embeddings equal the plain loop, in both forms") {
   subfed::model net;
   const subfed::group_id width = net.group("width", 70);
-  const subfed::tensor_id table = net.tensor("table", {9000, width});
-  std::vector<float> global(9000 * 70);
-  for (std::size_t i = 0; i < global.size(); ++i) global[i] = static_cast<float>(i);
-  const std::vector<std::int64_t> extents{9000, 70};
-  const auto check = [&](const subfed::submodel& sub) {
-    const auto local_extents = sub.extents(table);
-    const auto size = static_cast<std::size_t>(sub.size());
-    CHECK(size * sizeof(float) >= subfed::detail::past_cache_bytes);
-    std::vector<float> one(size + 1, -1), all(size + 1, -1), expected;
-    for (std::int64_t r = 0; r < 9000; ++r) {
-      for (const std::int64_t c : sub[width]) {
-        expected.push_back(global[static_cast<std::size_t>(r * 70 + c)]);
-      }
+  constexpr std::int64_t rows[] = {49990, 1000};  // a large one, and one that is not small
+  std::vector<subfed::tensor_id> tables;
+  std::vector<std::vector<float>> globals;
+  for (const std::int64_t n : rows) {
+    tables.push_back(net.tensor("table" + std::to_string(n), {n, width}));
+    globals.emplace_back(static_cast<std::size_t>(n * 70));
+    for (std::size_t i = 0; i < globals.back().size(); ++i) {
+      globals.back()[i] = static_cast<float>(i);
     }
-    expected.push_back(-1);
-    const tensor_view<const float> from(global.data(), extents);
-    subfed::slice(from, sub[table], tensor_view<float>(one.data(), local_extents));
-    subfed::slice<float>({from}, sub, {tensor_view<float>(all.data(), local_extents)});
+  }
+  const auto check = [&](const subfed::submodel& sub) {
+    std::vector<std::vector<float>> one(2), all(2), expected(2);
+    std::vector<tensor_view<const float>> from;
+    std::vector<tensor_view<float>> to;
+    std::vector<std::vector<std::int64_t>> extents, local_extents;
+    for (std::size_t t = 0; t < 2; ++t) {
+      extents.push_back({rows[t], 70});
+      local_extents.push_back(sub.extents(tables[t]));
+    }
+    for (std::size_t t = 0; t < 2; ++t) {
+      for (std::int64_t r = 0; r < rows[t]; ++r) {
+        for (const std::int64_t c : sub[width]) {
+          expected[t].push_back(globals[t][static_cast<std::size_t>(r * 70 + c)]);
+        }
+      }
+      expected[t].push_back(-1);
+      one[t].assign(expected[t].size(), -1);
+      all[t] = one[t];
+      from.emplace_back(globals[t].data(), extents[t]);
+      to.emplace_back(all[t].data(), local_extents[t]);
+      subfed::slice(from[t], sub[tables[t]], tensor_view<float>(one[t].data(), local_extents[t]));
+    }
+    CHECK(expected[0].size() * sizeof(float) >= subfed::detail::past_cache_bytes);
+    CHECK(expected[1].size() * sizeof(float) >= subfed::detail::small_tensor_bytes);
+    subfed::slice<float>(from, sub, to);
     CHECK(one == expected);
     CHECK(all == expected);
   };

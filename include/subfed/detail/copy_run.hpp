@@ -27,12 +27,21 @@ enum class placement {
   memory,  ///< stores that bypass the cache: memory is written without being read first
 };
 
-/// Results of this size or more would evict each other from a core's own cache; they go to memory.
-inline constexpr std::int64_t past_cache_bytes = 1 << 20;
+/// What one call writes evicts itself from the caches from this size on. It goes to memory then, but for
+/// small tensors, which are often read again at once.
+inline constexpr std::int64_t past_cache_bytes = 8 << 20;
+inline constexpr std::int64_t small_tensor_bytes = 16 << 10;
 
-inline placement placement_of(std::int64_t elements, std::size_t element_size) noexcept {
-  return elements >= past_cache_bytes / static_cast<std::int64_t>(element_size) ? placement::memory
-                                                                                : placement::cached;
+/// The bytes of so many elements, or past_cache_bytes if there are more.
+inline std::int64_t bytes_to_place(std::int64_t elements, std::size_t element_size) noexcept {
+  const auto size = static_cast<std::int64_t>(element_size);
+  return elements < past_cache_bytes / size ? elements * size : past_cache_bytes;
+}
+
+/// Where elements of a tensor go. both in bytes_to_place(): call: of all tensors that the call writes.
+inline placement placement_of(std::int64_t tensor, std::int64_t call) noexcept {
+  return call >= past_cache_bytes && tensor >= small_tensor_bytes ? placement::memory
+                                                                  : placement::cached;
 }
 
 /// Whether there are such stores.

@@ -21,6 +21,8 @@ class staged_writes {
   static constexpr std::size_t line = 64;
   /// The most bytes of one call of place().
   static constexpr std::size_t most = (std::size_t{16} << 10) - line;
+  /// So much is written at once: processors read on meanwhile.
+  static constexpr std::size_t batch = 1024;
 
   staged_writes() = default;
   staged_writes(const staged_writes&) = delete;
@@ -39,7 +41,7 @@ class staged_writes {
       begin_ = filled_ = reinterpret_cast<std::uintptr_t>(to) % line;
       start_ = to - begin_;
     }
-    if (filled_ + bytes > sizeof(stage_)) write_lines();
+    if (filled_ >= batch || filled_ + bytes > sizeof(stage_)) write_lines();
     std::byte* const out = stage_ + filled_;
     filled_ += bytes;
     return out;
@@ -80,11 +82,21 @@ bool copy_staged_rows(const loop_nest& walk, std::int64_t begin, std::int64_t en
   const auto bytes = static_cast<std::size_t>(walk.elements_a_row()) * sizeof(E);
   if (bytes == 0 || bytes > staged_writes::most || bytes >= long_run * runs.size()) return false;
   staged_writes writes;
+  // Every row begins new streams, where the processor's own prefetching starts over.
+  const auto row = static_cast<std::size_t>(walk.row_extent()) * sizeof(E);
+  constexpr std::size_t ahead = 1024;
+  const auto prefetch = [&](const E* from) {
+    for (std::size_t at = 0; at < row; at += staged_writes::line) {
+      SUBFED_PREFETCH(reinterpret_cast<std::uintptr_t>(from) + ahead + at);
+    }
+  };
   const auto copy_units = [&](const row_units& units, std::int64_t g, std::int64_t l) {
+    prefetch(global + g);
     units.copy_out(bytes_at(global + g), writes.place(bytes_at(local + l), bytes));
   };
   if (for_each_row_of_units(walk, begin, end, sizeof(E), copy_units)) return true;
   walk.for_each_row(begin, end, [&](std::int64_t g, std::int64_t l) {
+    prefetch(global + g);
     std::byte* const to = writes.place(bytes_at(local + l), bytes);
     for (const run& r : runs) {
       std::memcpy(to + static_cast<std::size_t>(r.position) * sizeof(E), global + g + r.first,
