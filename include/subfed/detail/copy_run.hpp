@@ -38,7 +38,8 @@ inline std::int64_t bytes_to_place(std::int64_t elements, std::size_t element_si
   return elements < past_cache_bytes / size ? elements * size : past_cache_bytes;
 }
 
-/// Where elements of a tensor go. both in bytes_to_place(): call: of all tensors that the call writes.
+/// Where the elements of a tensor go, by its bytes and by those of all tensors that the call writes, both
+/// from bytes_to_place().
 inline placement placement_of(std::int64_t tensor, std::int64_t call) noexcept {
   return call >= past_cache_bytes && tensor >= small_tensor_bytes ? placement::memory
                                                                   : placement::cached;
